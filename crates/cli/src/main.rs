@@ -1,0 +1,2 @@
+//! The pintail command line.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Reads and writes found in bodies, each with its reason.

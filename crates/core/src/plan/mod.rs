@@ -1,0 +1,1 @@
+//! The planner: facts in, an ordered list of steps with reasons out.
