@@ -4,6 +4,7 @@
 //! [`body::ParsedBody`] span that the engine's own parser delimited.
 
 pub mod body;
+pub mod changes;
 pub mod stamp;
 
 mod text;
