@@ -3,22 +3,8 @@
 //! This is the only file that matches on the texts of DuckDB and its extensions; each phrase has a test. DuckDB's C
 //! interface gives no codes, so there is no other way.
 
+pub use pintail_core::write::ErrorClass;
 use serde::Deserialize;
-
-/// How the caller of a failed operation should react.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ErrorClass {
-    /// What the user wrote or configured must change; a retry gives the same.
-    User,
-    /// Another writer was there first: retry with fresh facts.
-    Conflict,
-    /// Something outside failed for a while: retry as it is.
-    Transient,
-    /// Interrupted on request.
-    Cancelled,
-    /// A fault of the engine or of Pintail; the instance should be opened anew.
-    Bug,
-}
 
 /// One engine message, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
