@@ -47,11 +47,12 @@ impl fmt::Debug for Code {
 }
 
 macro_rules! codes {
-    ($($name:ident = $severity:ident $summary:literal;)*) => {
+    ($($name:ident = $code:literal $severity:ident $summary:literal;)*) => {
         impl Code {
             $(
-                #[doc = $summary]
-                pub const $name: Code = Code(&CodeInfo { code: stringify!($name), severity: Severity::$severity, summary: $summary });
+                #[doc = concat!("`", $code, "`: ", $summary, ".")]
+                pub const $name: Code =
+                    Code(&CodeInfo { code: $code, severity: Severity::$severity, summary: $summary });
             )*
         }
 
@@ -61,5 +62,25 @@ macro_rules! codes {
 }
 
 codes! {
-    P101 = Error "unknown annotation";
+    UNKNOWN_ANNOTATION = "P101" Error "unknown annotation";
+
+    SQL_SYNTAX = "P201" Error "the body is not valid SQL";
+    SQL_NOT_MANAGED = "P202" Error "a statement that a managed body cannot hold";
+    SQL_NO_QUERY = "P203" Error "a managed body without a query";
+    SQL_MANY_QUERIES = "P204" Error "a managed body with more than one query";
+    SQL_QUERY_NOT_LAST = "P205" Error "the query of a managed body is not its last statement";
+    SQL_PIVOT_WITHOUT_IN = "P206" Error "a PIVOT without IN has no fixed columns";
+    SQL_SETTING_NOT_ALLOWED = "P207" Error "a setting that scripts may not change";
+    SQL_INSTALL_IGNORED = "P208" Info "INSTALL is ignored";
+    SQL_UNKNOWN_PARAMETER = "P209" Error "a parameter that has no value in this script";
+    SQL_RESERVED_NAME = "P210" Error "a name that Pintail or the engine reserves";
+    SQL_MACRO_NOT_TEMP = "P211" Error "a macro of a managed body must be TEMP";
+    SQL_UNKNOWN_READS = "P212" Info "what is read here cannot be known without running";
+    SQL_ATTACH_NOT_AN_ASSET = "P213" Error "ATTACH of something that is neither a known asset nor read-only";
+    SQL_PARTITION_COLUMN_ALIASED = "P214" Error "the query makes a column with the name of the identity column";
+    SQL_SLOW_PARTITION_FILTER = "P215" Info "a partition filter that cannot skip files";
+    SQL_LOAD_NOT_ALLOWED = "P216" Error "LOAD of an extension that Pintail does not ship";
+    SQL_TIME_TRAVEL_READ = "P217" Warning "a read of a fixed version that retention may expire";
+    SQL_WRITE_NEEDS_MANUAL = "P218" Error "a managed body that writes by itself";
+    SQL_TEST_NOT_QUERY = "P219" Error "a test that is not one query";
 }
