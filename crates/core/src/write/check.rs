@@ -3,7 +3,7 @@
 //! DuckLake does not notice two replaces of one slice when the second begins after the first committed, nor two writes
 //! that delete nothing. So the first thing in every transaction is to read the commits since the write was prepared.
 
-use crate::id::{AttemptId, RunId, SnapshotId, TableId};
+use crate::id::{AttemptId, RunId, SnapshotId, StepId, TableId};
 use crate::partition::PartitionKey;
 use crate::sql::changes::ChangeSet;
 use crate::sql::stamp::StampEntry;
@@ -26,6 +26,8 @@ pub struct SeenCommit {
 pub struct CheckFacts<'a> {
     /// This attempt.
     pub attempt: &'a AttemptId,
+    /// Its step: an earlier attempt of it may have committed although its outcome was never read.
+    pub step: &'a StepId,
     /// The canonical asset.
     pub asset: &'a str,
     /// The slice; `None` for the whole asset.
@@ -47,7 +49,7 @@ pub struct CheckFacts<'a> {
 pub enum Check {
     /// Nobody was there.
     Clear,
-    /// This very attempt has committed already; its outcome was unknown.
+    /// This very step has committed already; its outcome was unknown.
     Done {
         /// The snapshot that it made.
         snapshot: SnapshotId,
@@ -72,7 +74,10 @@ pub enum Check {
 
 /// Decides what `commits`, all those since the older of the pin and the base in order, mean for the write.
 pub fn check(facts: &CheckFacts<'_>, commits: &[SeenCommit]) -> Check {
-    if let Some(commit) = commits.iter().find(|commit| commit.stamps.iter().any(|e| e.attempt == *facts.attempt)) {
+    let is_own = |entry: &StampEntry| {
+        entry.attempt == *facts.attempt || (entry.step == *facts.step && !is_preparation(entry))
+    };
+    if let Some(commit) = commits.iter().find(|commit| commit.stamps.iter().any(is_own)) {
         return Check::Done { snapshot: commit.snapshot };
     }
     let mut conflict = None;
@@ -129,7 +134,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::id::{ScriptHash, StepId};
+    use crate::id::ScriptHash;
 
     fn entry(attempt: &str, partition: Option<&str>) -> StampEntry {
         StampEntry {
@@ -174,6 +179,7 @@ mod tests {
             check(
                 &CheckFacts {
                     attempt: &AttemptId("mine".to_owned()),
+                    step: &StepId("mine".to_owned()),
                     asset: "ducklake://main/t",
                     partition: partition.as_ref(),
                     table_id: self.table_id.map(TableId),

@@ -163,8 +163,10 @@ impl World {
         let attempt = AttemptId(format!("a{}", self.writers[chosen].name));
         let writer = &self.writers[chosen];
         let partition = (!writer.slice.is_empty()).then(|| PartitionKey(writer.slice.clone()));
+        let step = StepId(format!("s{}", writer.name));
         let facts = CheckFacts {
             attempt: &attempt,
+            step: &step,
             asset: ASSET,
             partition: partition.as_ref(),
             table_id: Some(TableId(TABLE)),
@@ -196,7 +198,7 @@ impl World {
         let entry = StampEntry {
             attempt,
             run: RunId(format!("r{}", writer.name)),
-            step: StepId(String::new()),
+            step: StepId(format!("s{}", writer.name)),
             asset: ASSET.to_owned(),
             script: "t".to_owned(),
             table_id: Some(TableId(TABLE)),

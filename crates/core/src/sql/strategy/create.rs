@@ -42,8 +42,8 @@ pub enum PartitionBy {
 /// The rows of other slices, carried from a table of the old shape into the new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The slice that the stage replaces; every other row is kept.
-    pub replaced: Slice,
+    /// The slice that the stage replaces; every other row is kept, and all are without one.
+    pub replaced: Option<Slice>,
     /// The select list over the old table, in the types of the new one.
     pub projection: Projection,
 }
@@ -75,11 +75,12 @@ pub fn rebuild(target: &Target, layout: &Layout, kept: Option<&Kept>) -> Vec<Sta
             CREATE OR REPLACE TEMP TABLE {old_rows} AS
             SELECT
             {projection}
-            FROM {table}
-            WHERE ({replaced}) IS NOT TRUE",
+            FROM {table}{others}",
             projection = kept.projection,
             table = target.write,
-            replaced = kept.replaced.predicate(None),
+            others = kept.replaced.as_ref().map_or_else(String::new, |slice| {
+                format!("\nWHERE ({}) IS NOT TRUE", slice.predicate(None))
+            }),
         };
         statements.push(Statement::new("set the other slices aside", sql));
     }
