@@ -6,7 +6,7 @@ use super::tree::Tree;
 const FOLDER: &str = "docs/diagnostics/";
 
 /// Returns codes without a page and pages without a code.
-pub fn check(codes: &[&str], tree: &Tree) -> Vec<Finding> {
+pub fn check(codes: &[String], tree: &Tree) -> Vec<Finding> {
     let pages: Vec<&str> = tree
         .files()
         .filter_map(|(path, _)| path.strip_prefix(FOLDER)?.strip_suffix(".md"))
@@ -14,11 +14,11 @@ pub fn check(codes: &[&str], tree: &Tree) -> Vec<Finding> {
         .collect();
     let missing = codes
         .iter()
-        .filter(|code| !pages.contains(code))
+        .filter(|code| !pages.contains(&code.as_str()))
         .map(|code| Finding::error(&format!("{FOLDER}{code}.md"), None, format!("code {code} has no page")));
     let orphans = pages
         .iter()
-        .filter(|page| !codes.contains(page))
+        .filter(|page| !codes.iter().any(|code| code == *page))
         .map(|page| Finding::error(&format!("{FOLDER}{page}.md"), None, "is the page of no code"));
     missing.chain(orphans).collect()
 }
@@ -37,6 +37,6 @@ mod tests {
             error: docs/diagnostics/P102.md: code P102 has no page
             error: docs/diagnostics/P999.md: is the page of no code
         "]]
-        .assert_eq(&render(&check(&["P101", "P102"], &tree)));
+        .assert_eq(&render(&check(&["P101".into(), "P102".into()], &tree)));
     }
 }

@@ -71,7 +71,7 @@ pub fn tidy(repository: &Repository) -> anyhow::Result<()> {
         "--format-version",
         "1",
     ]))?;
-    let codes: Vec<&str> = pintail_core::diagnostic::CODES.iter().map(|code| code.info().code).collect();
+    let codes: Vec<String> = pintail_core::diagnostic::CODES.iter().map(ToString::to_string).collect();
     let root_manifest = tree.text("Cargo.toml").context("the workspace has a Cargo.toml")?;
 
     let findings: Vec<Finding> = [
