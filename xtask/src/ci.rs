@@ -24,6 +24,11 @@ const STEPS: &[Step] = &[
         run: check_tidy,
         mend: "change what the lines above name; see it alone by `cargo xtask tidy`",
     },
+    Step {
+        name: "typos",
+        run: check_spelling,
+        mend: "spell it as proposed, or quote it: typos.toml says what is left out",
+    },
     Step { name: "gen", run: check_generated, mend: "run `cargo xtask gen` and commit what it writes" },
     Step {
         name: "clippy",
@@ -35,7 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "doc", run: build_documentation, mend: "see it alone by `cargo doc --no-deps --package <crate>`" },
 ];
 
-/// Runs every step and prints how long each took.
+/// Runs every step, prints how long each took, and as the last line the closing line of the tests.
 pub fn ci(repository: &Repository) -> anyhow::Result<()> {
     let mut report = Report::default();
     for step in STEPS {
@@ -55,6 +60,9 @@ pub fn ci(repository: &Repository) -> anyhow::Result<()> {
         }
     }
     eprint!("\n{}", report.render());
+    for note in report.passed.iter().filter_map(|passed| passed.note.as_ref()) {
+        println!("{note}");
+    }
     Ok(())
 }
 
@@ -70,6 +78,12 @@ fn check_format(repository: &Repository) -> anyhow::Result<Option<String>> {
 
 fn check_tidy(repository: &Repository) -> anyhow::Result<Option<String>> {
     tidy::tidy(repository)?;
+    Ok(None)
+}
+
+fn check_spelling(repository: &Repository) -> anyhow::Result<Option<String>> {
+    let typos = setup::tool(repository, "typos")?;
+    process::run(process::in_repository(repository, &typos).args(["--format", "brief"]))?;
     Ok(None)
 }
 

@@ -82,7 +82,7 @@ fn diagnostics() -> String {
 /// The list of files that set-up fetches.
 fn native_files() -> String {
     let mut page = format!("{GENERATED}# Native files\n\n");
-    page.push_str("What `cargo xtask setup` puts into `vendor/`, from `xtask/native.toml`. ");
+    page.push_str("What `cargo xtask` puts into `vendor/`, from `xtask/native.toml`. ");
     page.push_str("Why these, and how they move: [native.md](../design/native.md).\n\n");
     page.push_str("| file | version | package | licence | for | sha256 |\n|---|---|---|---|---|---|\n");
     for package in Manifest::read().packages {
@@ -93,7 +93,7 @@ fn native_files() -> String {
         let purpose = match package.set {
             Set::Engine => "the engine",
             Set::Data => "the demo",
-            Set::Tools => "the tests",
+            Set::Tools => "tests and checks, unless installed",
         };
         for file in &package.files {
             writeln!(

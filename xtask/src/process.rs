@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, anyhow, bail};
@@ -9,10 +10,15 @@ use anyhow::{Context as _, anyhow, bail};
 use crate::repository::Repository;
 
 /// Returns a `cargo` command in the repository.
+pub fn cargo(repository: &Repository) -> Command {
+    in_repository(repository, Path::new("cargo"))
+}
+
+/// Returns a command that runs `program` in the repository.
 ///
 /// RUSTFLAGS would replace the `rustflags` of `.cargo/config.toml`, and with them the path where libduckdb is found.
-pub fn cargo(repository: &Repository) -> Command {
-    let mut command = Command::new("cargo");
+pub fn in_repository(repository: &Repository, program: &Path) -> Command {
+    let mut command = Command::new(program);
     command.current_dir(repository.root()).env_remove("RUSTFLAGS");
     command
 }

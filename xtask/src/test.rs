@@ -3,9 +3,6 @@
 //! Every caller uses the one command shape `--workspace --all-targets`: another shape unifies features differently and
 //! builds DuckDB's bindings once more.
 
-use std::env;
-use std::process::{Command, Stdio};
-
 use anyhow::Context as _;
 
 use crate::process;
@@ -18,7 +15,7 @@ pub struct ClosingLine(pub String);
 /// Runs every test, with `arguments` handed to nextest, and returns nextest's closing line.
 pub fn test(repository: &Repository, arguments: &[String]) -> anyhow::Result<ClosingLine> {
     setup::ensure(repository, &[Set::Engine, Set::Data])?;
-    let mut command = nextest(repository)?;
+    let mut command = process::in_repository(repository, &setup::tool(repository, "cargo-nextest")?);
     command.args(["nextest", "run", "--workspace", "--all-targets"]);
     if process::stderr_is_terminal() {
         command.arg("--color=always");
@@ -40,26 +37,4 @@ pub fn doctests(repository: &Repository) -> anyhow::Result<()> {
     process::run(
         process::cargo(repository).args(["test", "--quiet", "--workspace", "--doc"]).env("LD_LIBRARY_PATH", libraries),
     )
-}
-
-/// Returns a cargo command that finds `cargo-nextest`: the installed one, or else a fetched one.
-fn nextest(repository: &Repository) -> anyhow::Result<Command> {
-    let mut command = process::cargo(repository);
-    if is_installed(repository) {
-        return Ok(command);
-    }
-    setup::ensure(repository, &[Set::Tools])?;
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = [repository.vendor().join("tools")].into_iter().chain(env::split_paths(&path));
-    command.env("PATH", env::join_paths(folders).context("the path of this checkout holds a colon")?);
-    Ok(command)
-}
-
-fn is_installed(repository: &Repository) -> bool {
-    process::cargo(repository)
-        .args(["nextest", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
 }

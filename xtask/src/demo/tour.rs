@@ -64,3 +64,22 @@ fn travel_in_time(guide: &Guide) -> anyhow::Result<()> {
     guide.say("`history` lists the versions of an asset: when, by which run, how many rows.");
     guide.pintail(&["history", "carrier_delays"])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_broken_script_differs_from_the_good_one_in_one_line_of_its_query() {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/flights");
+        let good = fs::read_to_string(example.join("pipelines/reports/carrier_delays.sql")).unwrap();
+        let broken = fs::read_to_string(example.join("broken/carrier_delays.sql")).unwrap();
+
+        assert_eq!(good.lines().count(), broken.lines().count());
+        let changed: Vec<_> = good.lines().zip(broken.lines()).filter(|(old, new)| old != new).collect();
+        let [(old, new)] = changed[..] else { panic!("{changed:?}") };
+        assert!(old.contains("round(avg(") && new.contains("round(100 * avg("), "{old} -> {new}");
+    }
+}

@@ -75,7 +75,7 @@ pub enum Set {
     Engine,
     /// The demo reads it.
     Data,
-    /// The tests are run by it.
+    /// `cargo xtask` runs it, when it is not installed.
     Tools,
 }
 

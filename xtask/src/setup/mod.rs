@@ -34,12 +34,24 @@ enum Talk {
 
 /// Fetches what building, running and the demo need, and lists every file.
 pub fn setup(repository: &Repository) -> anyhow::Result<()> {
-    Installation::prepare(repository, Talk::All)?.install(&[Set::Engine, Set::Data])
+    Installation::prepare(repository, Talk::All)?.install(|package| package.set != Set::Tools)
 }
 
 /// Fetches what is missing of `sets`, silent about what is there.
 pub fn ensure(repository: &Repository, sets: &[Set]) -> anyhow::Result<()> {
-    Installation::prepare(repository, Talk::ChangesOnly)?.install(sets)
+    Installation::prepare(repository, Talk::ChangesOnly)?.install(|package| sets.contains(&package.set))
+}
+
+/// Returns the program `name`: the installed one, or else the one that the manifest pins, fetched when it is missing.
+pub fn tool(repository: &Repository, name: &str) -> anyhow::Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if let Some(installed) = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|place| place.is_file())
+    {
+        return Ok(installed);
+    }
+    let is_it = |package: &Package| package.files.iter().any(|file| file.executable && file.name == name);
+    Installation::prepare(repository, Talk::ChangesOnly)?.install(is_it)?;
+    Ok(repository.vendor().join("tools").join(name))
 }
 
 /// Everything that one run of `setup` knows.
@@ -56,10 +68,10 @@ impl Installation {
         Ok(Self { vendor: repository.vendor(), native_dir, talk })
     }
 
-    fn install(&self, sets: &[Set]) -> anyhow::Result<()> {
+    fn install(&self, is_wanted: impl Fn(&Package) -> bool) -> anyhow::Result<()> {
         let manifest = Manifest::read();
         let mut stamps = Stamps::load(&self.vendor);
-        for package in manifest.packages.iter().filter(|package| sets.contains(&package.set)) {
+        for package in manifest.packages.iter().filter(|package| is_wanted(package)) {
             self.install_package(package, &mut stamps)?;
         }
         Ok(())
@@ -155,7 +167,7 @@ fn cannot_fetch(package: &Package) -> String {
             "without a network, set {NATIVE_DIR} to a folder that holds libduckdb.so and the *.duckdb_extension files"
         ),
         Set::Data => "the data is needed by the demo and its test; run `cargo xtask setup` again with a network".into(),
-        Set::Tools => "without a network, put cargo-nextest on PATH yourself".into(),
+        Set::Tools => "without a network, install it yourself, so that it is on PATH".into(),
     };
     format!("cannot fetch {} by {}; {way_out}", package.spec(), package.registry.client())
 }
