@@ -170,22 +170,14 @@ fn statements(facts: &ShapeFacts<'_>, shape: &Shape, layout: &Layout) -> Result<
         replaced,
         projection: kept_projection(&table.schema, &shape.schema),
     };
-    Ok(match facts.strategy {
-        WriteStrategy::Merge { key, .. } => {
-            let mut statements = rebuild(&shape.target, layout, Some(&kept(None)));
-            // The old rows are all in the new table now; the stage's own insert comes after its keys are gone.
-            statements.retain(|statement| statement.purpose != "insert the stage");
-            statements.extend(merge(&shape.target, key, slice));
-            statements
-        }
-        WriteStrategy::Append => {
-            let mut statements = rebuild(&shape.target, layout, Some(&kept(None)));
-            statements.retain(|statement| statement.purpose != "insert the stage");
-            statements.extend(append(&shape.target));
-            statements
-        }
-        _ => rebuild(&shape.target, layout, slice.map(|slice| kept(Some(slice.clone()))).as_ref()),
-    })
+    let (kept_rows, stage) = match facts.strategy {
+        WriteStrategy::Merge { key, .. } => (Some(kept(None)), merge(&shape.target, key, slice)),
+        WriteStrategy::Append => (Some(kept(None)), append(&shape.target)),
+        _ => (slice.map(|slice| kept(Some(slice.clone()))), append(&shape.target)),
+    };
+    let mut statements = rebuild(&shape.target, layout, kept_rows.as_ref());
+    statements.extend(stage);
+    Ok(statements)
 }
 
 fn sliced(facts: &ShapeFacts<'_>, spec: &TimeSpec) -> Result<Sliced, StepFailure> {
@@ -297,15 +289,7 @@ fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Lay
 }
 
 fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {
-    match partition_by {
-        PartitionBy::Nothing => Vec::new(),
-        PartitionBy::Identity(column) => vec![(column.clone(), "identity".to_owned())],
-        PartitionBy::Calendar { .. } => partition_by
-            .transforms()
-            .into_iter()
-            .map(|(column, transform)| (column, transform.to_owned()))
-            .collect(),
-    }
+    partition_by.keys().into_iter().map(|(column, transform)| (column, transform.to_owned())).collect()
 }
 
 fn spec_words(spec: &[(String, String)]) -> String {
