@@ -16,8 +16,8 @@ pub(super) fn fold_materialize(draft: &mut Draft<'_>) {
     check_target(&line, draft);
     check_options(&line, draft);
     check_partitions(&line, draft);
-    if line.mode.as_ref().is_some_and(|mode| mode.value == Mode::History) {
-        draft.note_not_yet("`materialize history`", line.span);
+    if let Some(Located { value: Mode::History, span }) = &line.mode {
+        draft.note_not_yet("`materialize history`", *span);
     }
     if let Some(span) = line.if_changed {
         draft.note_not_yet("`if_changed`", span);

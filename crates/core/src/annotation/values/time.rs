@@ -79,7 +79,7 @@ pub fn read_cron(value: &Value<'_>) -> Result<String, Problem> {
         Problem::new(Code::BAD_CRON, value.span, format!("`{}` is not a cron expression", value.text)).with_help(
             format!(
                 "{}; the fields are minute, hour, day of month, month, weekday, such as `\"0 2 * * 1-5\"`",
-                lower_first(&error.to_string())
+                last_clause(&error.to_string())
             ),
         )
     })?;
@@ -95,8 +95,9 @@ fn start_of_last_searched_century() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(4900, 1, 1, 0, 0, 0).single().expect("UTC has no gaps")
 }
 
-fn lower_first(message: &str) -> String {
-    let message = message.trim_end_matches('.');
-    let mut chars = message.chars();
+/// Returns the end of croner's message, which names the fault, as a part of our sentence.
+fn last_clause(message: &str) -> String {
+    let clause = message.rsplit(": ").next().unwrap_or(message).trim_end_matches('.');
+    let mut chars = clause.chars();
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
