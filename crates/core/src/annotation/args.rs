@@ -55,7 +55,12 @@ impl<'a> Line<'a> {
 
     /// Returns the form of the annotation, and how to keep the line as prose.
     pub fn usage(&self) -> String {
-        let forms: Vec<String> = self.word.syntax.lines().map(|form| format!("`{form}`")).collect();
+        const MOST_FORMS: usize = 3;
+        let mut forms: Vec<String> = self.word.syntax.lines().map(|form| format!("`{form}`")).collect();
+        if forms.len() > MOST_FORMS {
+            forms.truncate(MOST_FORMS);
+            forms.push("another of its forms".to_owned());
+        }
         format!("write {}; a line of prose must not start with `{}`", forms.join(" or "), self.word.name)
     }
 }

@@ -50,17 +50,8 @@ pub(super) fn find_header(text: &str, language: Language) -> HeaderBlock {
         body_start: text.len(),
         end: HeaderEnd::Code,
     };
-    let mut blank = Vec::new();
-    let mut at = 0;
-    if text.starts_with(BYTE_ORDER_MARK) {
-        at = BYTE_ORDER_MARK.len_utf8();
-        blank.push(Span::new(0, at));
-    }
-    if text[at..].starts_with("#!") {
-        let end = line_end(text, at);
-        blank.push(Span::new(at, end));
-        at = end;
-    }
+    let mut at = preamble_end(text);
+    let mut blank = vec![Span::new(0, at)];
     while at < text.len() {
         let end = line_end(text, at);
         let line = &text[at..end];
@@ -85,6 +76,12 @@ pub(super) fn find_header(text: &str, language: Language) -> HeaderBlock {
     }
     block.blanked = blank_out(text, &blank);
     block
+}
+
+/// Returns where the byte order mark and the shebang line end, which may stand before everything.
+fn preamble_end(text: &str) -> usize {
+    let at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+    if text[at..].starts_with("#!") { line_end(text, at) } else { at }
 }
 
 /// Returns one past the line feed of the line at `at`, or the end of the text.

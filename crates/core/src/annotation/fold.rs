@@ -16,8 +16,8 @@ pub(super) fn fold_materialize(draft: &mut Draft<'_>) {
     check_target(&line, draft);
     check_options(&line, draft);
     check_partitions(&line, draft);
-    if line.mode.as_ref().is_some_and(|mode| mode.value == Mode::History) {
-        draft.note_not_yet("`materialize history`", line.span);
+    if let Some(Located { value: Mode::History, span }) = &line.mode {
+        draft.note_not_yet("`materialize history`", *span);
     }
     if let Some(span) = line.if_changed {
         draft.note_not_yet("`if_changed`", span);
@@ -166,41 +166,43 @@ fn check_partitions(line: &MaterializeLine, draft: &mut Draft<'_>) {
 
 /// Returns the strategy; `None` when the line lacks what its mode needs.
 fn strategy(line: &MaterializeLine, draft: &mut Draft<'_>) -> Option<WriteStrategy> {
-    let key = line.key.as_ref();
     match line.mode.as_ref().map(|mode| mode.value) {
-        Some(Mode::View) => Some(WriteStrategy::View),
-        Some(Mode::Manual) => Some(WriteStrategy::Manual),
-        Some(Mode::History) => {
-            let Some(key) = key else {
-                draft.report(
-                    Problem::new(Code::MISSING_KEY, line.span, "`materialize history` needs a key")
-                        .with_help("add `key=` with the columns that identify a row"),
-                );
-                return None;
-            };
-            Some(WriteStrategy::History {
-                key: key.value.clone(),
-                track: line.track.as_ref().map(|track| track.value.clone()).unwrap_or_default(),
-                updated_at: line.updated_at.as_ref().map(|column| column.value.clone()),
-                close_deleted: line.deletes.as_ref().is_some_and(|deletes| deletes.value),
-            })
-        }
-        None => match (line.append, key) {
-            (Some(append), key) => {
-                if let Some(key) = key {
-                    draft.report(
-                        Problem::new(Code::APPEND_IGNORES_KEY, key.span, "the key has no effect: `append` wins")
-                            .with_help("remove `append` to replace rows with the same key, or remove the key")
-                            .with_label(append, "`append` stands here"),
-                    );
-                }
-                Some(WriteStrategy::Append)
-            }
-            (None, Some(key)) => Some(WriteStrategy::Merge {
-                key: key.value.clone(),
-                order_by: line.order_by.as_ref().map(|order| order.value.clone()),
-            }),
-            (None, None) => Some(WriteStrategy::Replace),
-        },
+        Some(Mode::View) => return Some(WriteStrategy::View),
+        Some(Mode::Manual) => return Some(WriteStrategy::Manual),
+        Some(Mode::History) => return history(line, draft),
+        None => {}
     }
+    if let Some(append) = line.append {
+        if let Some(key) = &line.key {
+            draft.report(
+                Problem::new(Code::APPEND_IGNORES_KEY, key.span, "the key has no effect: `append` wins")
+                    .with_help("remove `append` to replace rows with the same key, or remove the key")
+                    .with_label(append, "`append` stands here"),
+            );
+        }
+        return Some(WriteStrategy::Append);
+    }
+    Some(match &line.key {
+        Some(key) => WriteStrategy::Merge {
+            key: key.value.clone(),
+            order_by: line.order_by.as_ref().map(|order| order.value.clone()),
+        },
+        None => WriteStrategy::Replace,
+    })
+}
+
+fn history(line: &MaterializeLine, draft: &mut Draft<'_>) -> Option<WriteStrategy> {
+    let Some(key) = &line.key else {
+        draft.report(
+            Problem::new(Code::MISSING_KEY, line.span, "`materialize history` needs a key")
+                .with_help("add `key=` with the columns that identify a row"),
+        );
+        return None;
+    };
+    Some(WriteStrategy::History {
+        key: key.value.clone(),
+        track: line.track.as_ref().map(|track| track.value.clone()).unwrap_or_default(),
+        updated_at: line.updated_at.as_ref().map(|column| column.value.clone()),
+        close_deleted: line.deletes.as_ref().is_some_and(|deletes| deletes.value),
+    })
 }

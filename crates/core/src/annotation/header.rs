@@ -94,7 +94,11 @@ fn read_annotation(text: &str, word: &'static Word, content: Span, draft: &mut D
         return;
     }
     draft.seen.push((word.name, line.word_span));
-    if let Err(problem) = (word.parse)(&line, draft) {
+    if let Err(mut problem) = (word.parse)(&line, draft) {
+        if problem.code == Code::BAD_VALUE {
+            // The line may have been meant as prose; the form says how to keep it so.
+            problem.help.get_or_insert_with(|| line.usage());
+        }
         draft.report(problem);
     } else if word.runtime == Runtime::NotYet {
         draft.note_not_yet(&format!("`{}`", word.name), line.word_span);

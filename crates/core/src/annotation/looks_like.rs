@@ -51,13 +51,16 @@ pub(super) fn suspicious_line(line: &str, start: usize) -> Option<Problem> {
 /// Judges a line whose first word is near the spelling of `word`, or equal to it but for case.
 fn near_word(first: &str, spelling: &'static str, word: &Word, rest: &[&str], span: Span) -> Option<Problem> {
     let inflected = is_inflection(&first.to_lowercase(), spelling);
-    if has_shape(word, rest) {
-        // "an email arrives" is near `on email`; short words and inflections need more than a keyword.
-        let certain = has_uri(rest) || has_option(word, rest) || !(inflected || first.len() <= 3);
-        return certain.then(|| unknown(first, Some(spelling), span));
+    let keyword_follows = rest.first().is_some_and(|next| word.keywords.contains(next));
+    // "an email arrives" is near `on email`, and "tests unique ids" near `test unique`: a keyword alone proves nothing
+    // after a short or inflected word.
+    let keyword_counts = (first.len() > 3 && !inflected) || rest.get(1).is_some_and(|next| next.starts_with('"'));
+    if has_arguments(word, rest) || (keyword_follows && keyword_counts) {
+        return Some(unknown(first, Some(spelling), span));
     }
+    let differs_by_case = first.eq_ignore_ascii_case(spelling) && rest.len() == 1 && keyword_follows;
     let stands_alone = rest.len() <= 1 && first.len() >= 4 && !inflected;
-    stands_alone.then(|| {
+    (differs_by_case || stands_alone).then(|| {
         let message = format!("`{first}` looks like the annotation `{spelling}`, but is read as prose");
         Problem::new(Code::LOOKS_LIKE_ANNOTATION, span, message)
             .with_help(format!("write `{spelling}` in lower case for the annotation, or add words to make it prose"))
@@ -105,16 +108,23 @@ fn nearest_spelling(first: &str) -> Option<(&'static str, &'static Word)> {
 
 /// Returns whether `first` is an English form of `word` (`tests`, `partitions`, `materialized`).
 fn is_inflection(first: &str, word: &str) -> bool {
+    const ENDINGS: [&str; 9] = ["s", "es", "d", "ed", "r", "er", "ing", "ion", "ions"];
+    let has_ending = |stem: &str| first.strip_prefix(stem).is_some_and(|ending| ENDINGS.contains(&ending));
     if first == word {
         return false;
     }
-    const ENDINGS: [&str; 10] = ["", "s", "es", "d", "ed", "r", "er", "ing", "ion", "ions"];
+    let is_stem = [word.strip_suffix("ed"), word.strip_suffix('s')].contains(&Some(first)) && !word.ends_with("ss");
     let stems = [Some(word), word.strip_suffix('e'), word.strip_suffix("ed"), word.strip_suffix('s')];
-    stems.into_iter().flatten().filter_map(|stem| first.strip_prefix(stem)).any(|ending| ENDINGS.contains(&ending))
+    is_stem || stems.into_iter().flatten().any(has_ending)
 }
 
 /// Returns whether what follows a word looks like its arguments.
-pub(super) fn has_shape(word: &Word, rest: &[&str]) -> bool {
+fn has_shape(word: &Word, rest: &[&str]) -> bool {
+    has_arguments(word, rest) || rest.first().is_some_and(|first| word.keywords.contains(first))
+}
+
+/// Returns whether what follows a word has something that prose has not: a URI, an option, a duration.
+fn has_arguments(word: &Word, rest: &[&str]) -> bool {
     let first = rest.first().copied().unwrap_or_default();
     let fits = |shape: &Shape| match shape {
         Shape::Uri => has_uri(rest),
@@ -122,7 +132,7 @@ pub(super) fn has_shape(word: &Word, rest: &[&str]) -> bool {
         Shape::Number => first.parse::<u32>().is_ok(),
         Shape::Assignment => rest.get(1) == Some(&"="),
     };
-    word.shape.iter().any(fits) || has_option(word, rest) || word.keywords.contains(&first)
+    word.shape.iter().any(fits) || has_option(word, rest)
 }
 
 fn has_uri(rest: &[&str]) -> bool {

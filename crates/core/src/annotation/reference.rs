@@ -78,7 +78,7 @@ fn write_word(page: &mut String, word: &Word) -> std::fmt::Result {
     }
     match word.runtime {
         Runtime::Here => {}
-        Runtime::Partly(forms) => writeln!(page, "This version checks {forms}, but does not act on them yet.\n")?,
+        Runtime::Partly(forms) => writeln!(page, "This version checks, but does not act on yet: {forms}.\n")?,
         Runtime::NotYet => writeln!(page, "This version checks the line, but does not act on it yet.\n")?,
     }
     let example: String = word.example.lines().map(|line| format!("-- {line}\n")).collect();

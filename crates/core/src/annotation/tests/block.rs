@@ -1,13 +1,12 @@
 //! Where the header starts and ends, and what counts as a comment line.
 
 use expect_test::expect;
+use proptest::prelude::*;
 
-use super::{check, check_file};
-use super::{declared, found};
 use crate::annotation::parse_header;
 use crate::source::{Language, SourceFile};
 
-use proptest::prelude::*;
+use super::{check, check_file, declared, found};
 
 #[test]
 fn every_comment_marker_is_accepted_in_sql() {

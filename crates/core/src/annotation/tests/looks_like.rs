@@ -18,13 +18,15 @@ mesure revenue = sum(amount)
 on_schema_chnge ignore
 timout 10m",
         expect![[r#"
-            description: "freshnes 1h\nrevenue_measure = sum(amount)"
+            description: "revenue_measure = sum(amount)"
             error P101 at "materialise": unknown annotation `materialise`; did you mean `materialize`?
               help: write `materialize` in its place; annotation words are lower case
             error P101 at "partition": unknown annotation `partition`; did you mean `partitioned`?
               help: write `partitioned` in its place; annotation words are lower case
             error P101 at "Partitioned": unknown annotation `Partitioned`; did you mean `partitioned`?
               help: write `partitioned` in its place; annotation words are lower case
+            error P101 at "freshnes": unknown annotation `freshnes`; did you mean `freshness`?
+              help: write `freshness` in its place; annotation words are lower case
             error P101 at "retyr": unknown annotation `retyr`; did you mean `retry`?
               help: write `retry` in its place; annotation words are lower case
             error P101 at "tests": unknown annotation `tests`; did you mean `test`?
@@ -44,12 +46,17 @@ fn a_wrong_case_is_named() {
     check(
         r#"Materialize ducklake://main/x
 ON schedule "0 2 * * *"
+On kafka
 Test unique a
 Contract enforced"#,
         expect![[r#"
-            description: "ON schedule \"0 2 * * *\""
+            description: "On kafka"
             error P101 at "Materialize": unknown annotation `Materialize`; did you mean `materialize`?
               help: write `materialize` in its place; annotation words are lower case
+            error P101 at "ON": unknown annotation `ON`; did you mean `on`?
+              help: write `on` in its place; annotation words are lower case
+            warning P102 at "On": `On` looks like the annotation `on`, but is read as prose
+              help: write `on` in lower case for the annotation, or add words to make it prose
             error P101 at "Test": unknown annotation `Test`; did you mean `test`?
               help: write `test` in its place; annotation words are lower case
             error P101 at "Contract": unknown annotation `Contract`; did you mean `contract`?
@@ -83,11 +90,16 @@ fn words_that_stand_almost_alone_are_warned_about() {
     check(
         "pipelin
 Owner bob
+Freshnes 1h of delay
 ownr data-team",
         expect![[r#"
             description: "pipelin\nOwner bob\nownr data-team"
+            warning P102 at "pipelin": `pipelin` looks like the annotation `pipeline`, but is read as prose
+              help: write `pipeline` in lower case for the annotation, or add words to make it prose
             warning P102 at "Owner": `Owner` looks like the annotation `owner`, but is read as prose
               help: write `owner` in lower case for the annotation, or add words to make it prose
+            error P101 at "Freshnes": unknown annotation `Freshnes`; did you mean `freshness`?
+              help: write `freshness` in its place; annotation words are lower case
             warning P102 at "ownr": `ownr` looks like the annotation `owner`, but is read as prose
               help: write `owner` in lower case for the annotation, or add words to make it prose
         "#]],
@@ -144,9 +156,12 @@ On Mondays we add nothing.
 Use with care.
 streaming is off
 see tag=x for more
-x = y",
+x = y
+On schedule we run at night.
+tests unique ids per day
+macro language",
         expect![[r#"
-            description: "one row per order\nin all cases\nan email is sent\nno dupes\nDescription of the table\nPartitions are local days.\nColumns:\nTests that matter are below.\nmaterialized by hand until 2020\nuser events, not sessions\nreads ducklake://main/orders daily\nOn Mondays we add nothing.\nUse with care.\nstreaming is off\nsee tag=x for more\nx = y"
+            description: "one row per order\nin all cases\nan email is sent\nno dupes\nDescription of the table\nPartitions are local days.\nColumns:\nTests that matter are below.\nmaterialized by hand until 2020\nuser events, not sessions\nreads ducklake://main/orders daily\nOn Mondays we add nothing.\nUse with care.\nstreaming is off\nsee tag=x for more\nx = y\nOn schedule we run at night.\ntests unique ids per day\nmacro language"
         "#]],
     );
 }
@@ -169,6 +184,7 @@ contract with the shop",
             warning P122 at "contract": `contract` has no effect: the script materializes nothing
               help: add `materialize ducklake://main/orders_daily`
             error P108 at "with": `with` is not a contract; expected `enforced`
+              help: write `contract enforced`; a line of prose must not start with `contract`
         "#]],
     );
 }

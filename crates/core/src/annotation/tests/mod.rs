@@ -36,6 +36,16 @@ fn check(lines: &str, expected: Expect) {
     check_file(&text, expected);
 }
 
+/// Checks the findings of several headers of one line each.
+fn check_each(lines: &str, expected: Expect) {
+    let mut out = String::new();
+    for line in lines.lines() {
+        let text = format!("-- {line}\n-- materialize ducklake://main/target\n");
+        out.push_str(&found(&text, &parse(&text)));
+    }
+    expected.assert_eq(&out);
+}
+
 /// Checks the header of a whole file.
 fn check_file(text: &str, expected: Expect) {
     let parsed = parse(text);

@@ -223,7 +223,7 @@ materialize history ducklake://main/x key=a",
             error P120 at "partitioned": `materialize history` cannot be partitioned
               label at "history": declared here
               help: remove `partitioned`, or materialize a plain table
-            info P125 at "materialize history ducklake://main/x key=a": `materialize history` is parsed and checked, but this version does not act on it yet
+            info P125 at "history": `materialize history` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }

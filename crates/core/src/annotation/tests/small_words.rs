@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::{check, check_each};
 
 #[test]
 fn each_has_its_value() {
@@ -103,7 +103,7 @@ materialize ducklake://main/x append",
 
 #[test]
 fn mistakes_are_positioned() {
-    check(
+    check_each(
         "owner
 tag
 tag a b
@@ -133,9 +133,6 @@ description
 unique_key
 macros now",
         expect![[r#"
-            tag: "a"
-            macros: true
-            pipeline: true
             error P104 at "owner": `owner` needs a name
               help: write `owner <text>`; a line of prose must not start with `owner`
             error P104 at "tag": `tag` needs a name
@@ -146,21 +143,15 @@ macros now",
               help: one word per line; repeat the line
             error P104 at "retry": `retry` needs a number of retries
               help: write `retry <times> [<delay>] [backoff=constant|exponential]`; a line of prose must not start with `retry`
-            error P103 at "retry": `retry` stands twice
-              label at "retry": the first one, which counts
-              help: keep one of the two lines
-            error P103 at "retry": `retry` stands twice
-              label at "retry": the first one, which counts
-              help: keep one of the two lines
-            error P103 at "retry": `retry` stands twice
-              label at "retry": the first one, which counts
-              help: keep one of the two lines
-            error P103 at "retry": `retry` stands twice
-              label at "retry": the first one, which counts
-              help: keep one of the two lines
-            error P103 at "retry": `retry` stands twice
-              label at "retry": the first one, which counts
-              help: keep one of the two lines
+            error P108 at "many": `many` is not a number of retries; expected a whole number
+              help: write `retry <times> [<delay>] [backoff=constant|exponential]`; a line of prose must not start with `retry`
+            error P108 at "0": a number of retries must be at least 1
+              help: write `retry <times> [<delay>] [backoff=constant|exponential]`; a line of prose must not start with `retry`
+            error P114 at "soon": `soon` is not a duration
+              help: write a whole number and a unit: `30s`, `10m`, `1h`, `2d`
+            error P108 at "1000": 1000 retries are too many; at most 100
+              help: write `retry <times> [<delay>] [backoff=constant|exponential]`; a line of prose must not start with `retry`
+            error P108 at "double": `double` is not a backoff; expected `constant` or `exponential`
             error P104 at "timeout": `timeout` needs a duration
               help: write `timeout <duration>`; a line of prose must not start with `timeout`
             error P105 at "x": unexpected `x` after `pipeline`
@@ -182,29 +173,26 @@ macros now",
             error P128 at "(b": the bracket is never closed
             error P116 at "a b": ` ` cannot stand in a plain column name
               help: quote the name: `"a b"`
-            warning P122 at "stream": `stream` has no effect: the script materializes nothing
-              help: add `materialize ducklake://main/orders_daily`
             error P108 at "s3://raw/x": only lake tables have a change feed
               help: name a `ducklake://` table
-            error P103 at "stream": `stream` stands twice
-              label at "stream": the first one, which counts
-              help: keep one of the two lines
+            info P125 at "stream": `stream` is parsed and checked, but this version does not act on it yet
+            error P108 at "late": `late` is not a start (or a snapshot's number); expected `head` or `earliest`
+            error P108 at "1XB": `1XB` is not a number of bytes
+              help: write a whole number with a unit, such as `64MB`
             error P104 at "contract": `contract` needs `enforced`
               help: write `contract enforced`; a line of prose must not start with `contract`
-            warning P122 at "contract": `contract` has no effect: the script materializes nothing
-              help: add `materialize ducklake://main/orders_daily`
-            error P103 at "contract": `contract` stands twice
-              label at "contract": the first one, which counts
-              help: keep one of the two lines
+            error P108 at "enforce": `enforce` is not a contract; expected `enforced`
+              help: did you mean `enforced`?
             error P104 at "description": `description` needs a text
               help: write `description <text>`; a line of prose must not start with `description`
             error P104 at "unique_key": `unique_key` needs columns
               help: write `unique_key a,b`; a line of prose must not start with `unique_key`
-            warning P122 at "unique_key": `unique_key` has no effect: the script materializes nothing
-              help: add `materialize ducklake://main/orders_daily`
             info P125 at "macros": `macros` is parsed and checked, but this version does not act on it yet
             error P105 at "now": unexpected `now` after `macros`
               help: write `macros`; a line of prose must not start with `macros`
+            error P118 at "materialize": a macro library materializes nothing
+              label at "macros now": declared a macro library here
+              help: move the macros into a file of their own
         "#]],
     );
 }

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::{check, check_each};
 
 #[test]
 fn assets() {
@@ -99,7 +99,7 @@ on schedule "daily""#,
             on: Schedule { cron: None, tz: None, catchup: None, lag: None }
             info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
             error P111 at "\"0 25 * * *\"": `0 25 * * *` is not a cron expression
-              help: component error: Number out of bounds; the fields are minute, hour, day of month, month, weekday, such as `"0 2 * * 1-5"`
+              help: number out of bounds; the fields are minute, hour, day of month, month, weekday, such as `"0 2 * * 1-5"`
             error P112 at "\"0 0 31 2 *\"": `0 0 31 2 *` never fires
               help: no month has that day; pick a day that exists, or `L` for the last day of the month
             error P112 at "\"0 0 30 2 *\"": `0 0 30 2 *` never fires
@@ -107,7 +107,7 @@ on schedule "daily""#,
             error P111 at "0 2 * * *": the cron expression must stand in quotes
               help: write `on schedule "0 2 * * *"`
             error P111 at "\"daily\"": `daily` is not a cron expression
-              help: invalid pattern: Pattern must have 5 or 6 fields when years are disallowed; the fields are minute, hour, day of month, month, weekday, such as `"0 2 * * 1-5"`
+              help: pattern must have 5 or 6 fields when years are disallowed; the fields are minute, hour, day of month, month, weekday, such as `"0 2 * * 1-5"`
         "#]],
     );
 }
@@ -125,7 +125,7 @@ fn leap_days_fire() {
 
 #[test]
 fn mistakes_are_positioned() {
-    check(
+    check_each(
         r#"on
 on kafak topic=x
 on kafka group=g
@@ -137,31 +137,30 @@ on ducklake://main/x debounce=30 catchup=all
 on schedule "0 2 * * *" tz=Berlin catchup=lastest
 on orders"#,
         expect![[r#"
-            on: Event { kind: Kafka, options: [("group", "g")] }
-            on: Event { kind: Kafka, options: [("topic", "x")] }
-            on: Event { kind: Webhook, options: [] }
-            on: Asset { asset: Lake { lake: LakeName("main"), schema: "main", table: "x" }, debounce: None, map: None }
-            on: Asset { asset: Lake { lake: LakeName("main"), schema: "main", table: "x" }, debounce: None, map: None }
-            on: Asset { asset: Lake { lake: LakeName("main"), schema: "main", table: "x" }, debounce: None, map: None }
-            on: Schedule { cron: Some("0 2 * * *"), tz: None, catchup: None, lag: None }
             error P104 at "on": `on` needs a URI or a kind of event
-              help: write `on <uri> [debounce=<duration>] [map=<mapping>]` or `on schedule "<cron>" [tz=<zone>] [catchup=none|latest|all] [lag=<duration>]` or `on webhook [path=<path>]` or `on kafka topic=<topic> [group=<group>]` or `on mqtt topic=<topic>` or `on nats subject=<subject>` or `on postgres table=<table> [db=<datatable>]` or `on sqs queue=<queue>` or `on gcp subscription=<subscription>` or `on email [address=<address>]`; a line of prose must not start with `on`
+              help: write `on <uri> [debounce=<duration>] [map=<mapping>]` or `on schedule "<cron>" [tz=<zone>] [catchup=none|latest|all] [lag=<duration>]` or `on webhook [path=<path>]` or another of its forms; a line of prose must not start with `on`
             error P108 at "kafak": `kafak` is not a trigger
               help: did you mean `on kafka`?
             error P104 at "on kafka group=g": `on kafka` with options needs `topic=`
               help: add `topic=…`, or configure the source in pintail.toml and write `on kafka`
             info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
+            info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
             error P106 at "grup": unknown option `grup` of `on`
               help: did you mean `group=`?
+            info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
             error P106 at "topic": unknown option `topic` of `on`
               help: the options are `path=`
+            info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
             error P108 at "lookback": `lookback` needs a number of partitions
               help: write `map=lookback=7`
+            info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
             error P108 at "0": a number of partitions must be at least 1
+            info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
             error P114 at "30": the duration `30` has no unit
               help: write a whole number and a unit: `30s`, `10m`, `1h`, `2d`
             error P106 at "catchup": unknown option `catchup` of `on`
               help: the options are `debounce=`, `map=`
+            info P125 at "on": `on` is parsed and checked, but this version does not act on it yet
             error P113 at "Berlin": unknown time zone `Berlin`
               help: write an IANA name, such as `Europe/Berlin` or `UTC`
             error P108 at "lastest": `lastest` is not a catch-up policy; expected `none`, `latest` or `all`
@@ -193,7 +192,7 @@ debounce 30s",
 
 #[test]
 fn mistakes_of_other_words() {
-    check(
+    check_each(
         "trigger al
 trigger
 mute everything
@@ -204,22 +203,18 @@ debounce 99999999999999999999s",
         expect![[r#"
             error P108 at "al": `al` is not a trigger mode; expected `any` or `all`
               help: did you mean `all`?
-            error P103 at "trigger": `trigger` stands twice
-              label at "trigger": the first one, which counts
-              help: keep one of the two lines
+            error P104 at "trigger": `trigger` needs `any` or `all`
+              help: write `trigger any` or `trigger all`; a line of prose must not start with `trigger`
             error P110 at "everything": `everything` is not an asset URI
               help: a table of the lake `main` is `ducklake://main/everything`
             error P114 at "30": the duration `30` has no unit
               help: write a whole number and a unit: `30s`, `10m`, `1h`, `2d`
-            error P103 at "debounce": `debounce` stands twice
-              label at "debounce": the first one, which counts
-              help: keep one of the two lines
-            error P103 at "debounce": `debounce` stands twice
-              label at "debounce": the first one, which counts
-              help: keep one of the two lines
-            error P103 at "debounce": `debounce` stands twice
-              label at "debounce": the first one, which counts
-              help: keep one of the two lines
+            error P114 at "0s": the duration must be longer than nothing
+              help: write a whole number and a unit: `30s`, `10m`, `1h`, `2d`
+            error P114 at "5min": unknown unit `min` of a duration
+              help: write a whole number and a unit: `30s`, `10m`, `1h`, `2d`
+            error P114 at "99999999999999999999s": `99999999999999999999s` is not a duration
+              help: write a whole number and a unit: `30s`, `10m`, `1h`, `2d`
         "#]],
     );
 }

@@ -42,7 +42,7 @@ fn a_history() {
         expect![[r#"
             materialize: ("ducklake://main/customers", History { key: ["id"], track: ["name", "plan"], updated_at: None, close_deleted: true })
             on_schema_change: Ignore
-            info P125 at "materialize ducklake://main/customers key=id history track=name,plan deletes=close on_schema_change=warn": `materialize history` is parsed and checked, but this version does not act on it yet
+            info P125 at "history": `materialize history` is parsed and checked, but this version does not act on it yet
             info P127 at "warn": `warn` is read as `ignore`: only columns that the table has are written
               help: write `ignore`, or `fail` to be stopped by a difference
         "#]],
@@ -111,7 +111,7 @@ fn targets_are_no_references() {
     check(
         "materialize dbt://shop/orders",
         expect![[r#"
-        error P110 at "dbt://shop/orders": a dbt model is not an asset here
-    "#]],
+            error P110 at "dbt://shop/orders": a dbt model is not an asset here
+        "#]],
     );
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, TimeZone as _, Utc};
 use chrono_tz::{TZ_VARIANTS, Tz};
+use croner::Cron;
+use croner::errors::CronError;
 use croner::parser::{CronParser, Year};
 
 use crate::annotation::draft::Problem;
@@ -74,12 +76,11 @@ pub fn read_time_zone(value: &Value<'_>) -> Result<Tz, Problem> {
 
 /// Reads a cron expression that fires.
 pub fn read_cron(value: &Value<'_>) -> Result<String, Problem> {
-    let cron = CronParser::builder().year(Year::Disallowed).build().parse(&value.text);
-    let cron = cron.map_err(|error| {
+    let cron = parse_cron(&value.text).map_err(|error| {
         Problem::new(Code::BAD_CRON, value.span, format!("`{}` is not a cron expression", value.text)).with_help(
             format!(
                 "{}; the fields are minute, hour, day of month, month, weekday, such as `\"0 2 * * 1-5\"`",
-                lower_first(&error.to_string())
+                last_clause(&error.to_string())
             ),
         )
     })?;
@@ -90,13 +91,39 @@ pub fn read_cron(value: &Value<'_>) -> Result<String, Problem> {
     Ok(value.text.clone().into_owned())
 }
 
+/// Parses five fields, or six with seconds first, as POSIX does.
+fn parse_cron(text: &str) -> Result<Cron, CronError> {
+    CronParser::builder().year(Year::Disallowed).build().parse(text)
+}
+
 /// The search stops in the year 5000; a century before it holds every combination of date and weekday that recurs.
 fn start_of_last_searched_century() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(4900, 1, 1, 0, 0, 0).single().expect("UTC has no gaps")
 }
 
-fn lower_first(message: &str) -> String {
-    let message = message.trim_end_matches('.');
-    let mut chars = message.chars();
+/// Returns the end of croner's message, which names the fault, as a part of our sentence.
+fn last_clause(message: &str) -> String {
+    let clause = message.rsplit(": ").next().unwrap_or(message).trim_end_matches('.');
+    let mut chars = clause.chars();
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{TimeZone as _, Utc};
+
+    use super::parse_cron;
+
+    #[test]
+    fn weekdays_count_from_sunday_and_seven_is_sunday_too() {
+        let saturday = Utc.with_ymd_and_hms(2026, 8, 1, 12, 0, 0).unwrap();
+        let next = |cron: &str| {
+            let next = parse_cron(cron).unwrap().find_next_occurrence(&saturday, false).unwrap();
+            next.format("%Y-%m-%d %H:%M").to_string()
+        };
+        assert_eq!(next("0 7 * * 1-5"), "2026-08-03 07:00");
+        assert_eq!(next("0 7 * * 0"), "2026-08-02 07:00");
+        assert_eq!(next("0 7 * * 7"), "2026-08-02 07:00");
+        assert_eq!(next("@weekly"), "2026-08-02 00:00");
+    }
 }

@@ -96,7 +96,7 @@ fn split_options<'t, 'a>(kind: &str, rest: &'t [Token<'a>]) -> (&'t [Token<'a>],
     let is_option = |(at, token): (usize, &Token<'_>)| {
         token.as_option().is_some_and(|(name, _)| match at {
             // `accepted_values a=x,y` written without spaces.
-            0 => is_known(name.raw) || (is_generic && kind != "accepted_values"),
+            0 if kind == "accepted_values" => is_known(name.raw),
             _ => is_known(name.raw) || is_generic || is_near(name.raw),
         })
     };
