@@ -65,7 +65,7 @@ codes! {
     UNKNOWN_ANNOTATION = "P101" Error "unknown annotation";
 
     SQL_SYNTAX = "P201" Error "the body is not valid SQL";
-    SQL_NOT_MANAGED = "P202" Error "a statement that a managed body cannot hold";
+    SQL_NOT_MANAGED = "P202" Error "a statement that cannot stand in this body";
     SQL_NO_QUERY = "P203" Error "a managed body without a query";
     SQL_MANY_QUERIES = "P204" Error "a managed body with more than one query";
     SQL_QUERY_NOT_LAST = "P205" Error "the query of a managed body is not its last statement";
