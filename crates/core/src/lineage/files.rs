@@ -27,7 +27,7 @@ pub(super) fn file_asset(path: &str, ctx: &LineageContext<'_>) -> Result<Asset, 
     let Some((scheme, rest)) = path.split_once("://") else { return local_file(path, ctx) };
     match scheme.to_ascii_lowercase().as_str() {
         "s3" => match rest.split_once('/') {
-            Some((store, key)) if !key.is_empty() => Ok(Asset::Object { store: store.to_owned(), key: key.to_owned() }),
+            Some((store, key)) if !key.is_empty() => Ok(Asset::object(store, key)),
             _ => Err("an object store without a key".to_owned()),
         },
         "volume" => match rest.split_once('/') {
@@ -98,12 +98,15 @@ mod tests {
 
     #[test]
     fn one_file_has_one_asset() {
-        check(&["data/x.csv", "./data//x.csv", "other/../data/x.csv", "file://data/x.csv"], expect![[r#"
+        check(
+            &["data/x.csv", "./data//x.csv", "other/../data/x.csv", "file://data/x.csv"],
+            expect![[r#"
             data/x.csv is volume://project/data/x.csv
             ./data//x.csv is volume://project/data/x.csv
             other/../data/x.csv is volume://project/data/x.csv
             file://data/x.csv is volume://project/data/x.csv
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::id::LakeName;
 use crate::source::{Located, SourceFile, Span};
 use crate::sql::body::{ParsedBody, ParsedStatement, StatementKind, TableName};
+use crate::sql::classify::is_reserved_name;
 use crate::sql::scan::Lexemes;
 use names::{Resolved, Session};
 use query::QueryWalk;
@@ -117,10 +118,8 @@ impl Collector<'_> {
         match &statement.kind {
             StatementKind::Attach { target, alias } => self.attach(statement.span, target, alias.as_deref()),
             StatementKind::Use { parts } => self.session.use_name(parts),
-            StatementKind::Create { object, temporary: true, name } => {
-                if let Some(name) = name {
-                    self.session.add_temporary(object, name);
-                }
+            StatementKind::Create { object, temporary: true, name: Some(name) } => {
+                self.session.add_temporary(object, name);
             }
             StatementKind::Create { object, temporary: false, name: Some(name) } => self.write_object(object, name),
             StatementKind::Drop { object, name } if !self.session.drop_temporary(name) => {
@@ -163,6 +162,11 @@ impl Collector<'_> {
 
     /// Records the read of a table by its dotted name.
     fn read_table(&mut self, name: TableName, at_clause: bool) {
+        if let Some(part) = name.parts.iter().find(|part| is_reserved_name(part)) {
+            let message = format!("the name `{part}` is reserved");
+            self.report(Code::SQL_RESERVED_NAME, name.span, message, "read the asset by its own name");
+            return;
+        }
         match self.session.resolve(&name.parts) {
             Resolved::Asset(asset) => {
                 let table = ResolvedTable { name: name.clone(), asset: asset.clone(), at_clause };
@@ -192,16 +196,18 @@ impl Collector<'_> {
 
     fn unknown(&mut self, span: Span, why: impl Into<String>) {
         let why = why.into();
-        let diagnostic = Diagnostic::new(
+        self.report(
             Code::SQL_UNKNOWN_READS,
-            self.file.path.as_str(),
             span,
             format!("what is read here is not known before it runs: {why}"),
+            "name what it reads, so that the script runs after it: `-- on <uri>`",
         );
-        self.lineage
-            .diagnostics
-            .push(diagnostic.with_help("name what it reads, so that the script runs after it: `-- on <uri>`"));
         self.lineage.unknown_reads.push(Located { value: why, span });
+    }
+
+    fn report(&mut self, code: Code, span: Span, message: String, help: impl Into<String>) {
+        let diagnostic = Diagnostic::new(code, self.file.path.as_str(), span, message);
+        self.lineage.diagnostics.push(diagnostic.with_help(help));
     }
 
     fn write_object(&mut self, object: &str, name: &TableName) {
@@ -228,16 +234,17 @@ impl Collector<'_> {
     }
 
     fn unknown_write(&mut self, span: Span, why: &str) {
-        let message = format!("what is written here is no asset of the project: {why}");
-        self.lineage.diagnostics.push(Diagnostic::new(Code::SQL_UNKNOWN_READS, self.file.path.as_str(), span, message));
+        self.report(
+            Code::SQL_UNKNOWN_READS,
+            span,
+            format!("what is written here is no asset of the project: {why}"),
+            "write to an asset, so that what reads it can run after it",
+        );
     }
 
     fn attach(&mut self, span: Span, target: &str, alias: Option<&str>) {
         if let Err(problem) = self.session.attach(target, alias, &mut self.lineage) {
-            let mut diagnostic =
-                Diagnostic::new(Code::SQL_ATTACH_NOT_AN_ASSET, self.file.path.as_str(), span, problem.message);
-            diagnostic.help = Some(problem.help);
-            self.lineage.diagnostics.push(diagnostic);
+            self.report(Code::SQL_ATTACH_NOT_AN_ASSET, span, problem.message, problem.help);
         }
         if let Some(file) = names::attached_file(target) {
             self.read_file(file, self.literal_span(span, target));

@@ -6,8 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unicode_normalization::UnicodeNormalization;
-
 use super::{BodyLineage, LineageContext};
 use crate::asset::Asset;
 use crate::diagnostic::nearest;
@@ -17,6 +15,49 @@ use crate::sql::classify::{AttachTarget, attach_target};
 
 /// The name of the lake and of the Postgres database that bare `ducklake` and `datatable` mean.
 const MAIN: &str = "main";
+
+/// The ATTACH string of a database without a file.
+const IN_MEMORY: &str = ":memory:";
+
+/// The engine's own views that an unqualified name finds: those of its schemas `main` and `pg_catalog`.
+const SYSTEM_VIEWS: [&str; 36] = [
+    "duckdb_columns",
+    "duckdb_constraints",
+    "duckdb_databases",
+    "duckdb_indexes",
+    "duckdb_logs",
+    "duckdb_schemas",
+    "duckdb_tables",
+    "duckdb_types",
+    "duckdb_views",
+    "pg_am",
+    "pg_attrdef",
+    "pg_attribute",
+    "pg_class",
+    "pg_collation",
+    "pg_constraint",
+    "pg_database",
+    "pg_depend",
+    "pg_description",
+    "pg_enum",
+    "pg_index",
+    "pg_indexes",
+    "pg_namespace",
+    "pg_prepared_statements",
+    "pg_proc",
+    "pg_sequence",
+    "pg_sequences",
+    "pg_settings",
+    "pg_tables",
+    "pg_tablespace",
+    "pg_type",
+    "pg_views",
+    "pragma_database_list",
+    "sqlite_master",
+    "sqlite_schema",
+    "sqlite_temp_master",
+    "sqlite_temp_schema",
+];
 
 /// What a name means.
 pub(super) enum Resolved {
@@ -39,7 +80,7 @@ pub(super) struct AttachProblem {
 enum Catalog {
     Lake(LakeName),
     Datatable(String),
-    /// Temp, system and in-memory tables, and files.
+    /// Temp, system and in-memory tables, files, and what an ATTACH named wrongly (told there, once).
     Beside,
     /// Something outside, with its ATTACH string's scheme.
     Foreign(String),
@@ -55,22 +96,12 @@ impl Catalog {
 
     fn table(&self, schema: &str, table: &str) -> Resolved {
         match self {
-            Catalog::Lake(lake) => {
-                Resolved::Asset(Asset::Lake { lake: lake.clone(), schema: canonical(schema), table: canonical(table) })
-            }
-            Catalog::Datatable(database) => Resolved::Asset(Asset::Datatable {
-                database: database.clone(),
-                schema: schema.to_owned(),
-                table: table.to_owned(),
-            }),
+            Catalog::Lake(lake) => Resolved::Asset(Asset::lake_table(lake.as_str(), schema, table)),
+            Catalog::Datatable(database) => Resolved::Asset(Asset::datatable(database, schema, table)),
             Catalog::Beside => Resolved::NotAnAsset,
             Catalog::Foreign(what) => Resolved::Unknown(format!("the table `{table}` of {what}")),
         }
     }
-}
-
-fn canonical(name: &str) -> String {
-    name.nfc().collect::<String>().to_ascii_lowercase()
 }
 
 /// Names as they stand at one statement.
@@ -105,23 +136,32 @@ impl<'a> Session<'a> {
         alias: Option<&str>,
         lineage: &mut BodyLineage,
     ) -> Result<(), AttachProblem> {
-        let (catalog, own_name) = match attach_target(target) {
-            AttachTarget::Lake(name) => {
-                let lake = self.lake(name.unwrap_or(MAIN))?;
-                let name = sql_name(&lake).to_owned();
-                lineage.aliases.insert(alias.unwrap_or(&name).to_owned(), lake.clone());
-                (Catalog::Lake(lake), name)
+        let found = self.attached(target);
+        let alias = alias.map_or_else(|| own_name(target), str::to_owned);
+        match &found {
+            Ok(Catalog::Lake(lake)) => {
+                lineage.aliases.insert(alias.clone(), lake.clone());
             }
-            AttachTarget::Datatable(name) => {
-                let database = self.datatable(name.unwrap_or(MAIN))?;
-                lineage.datatable_aliases.insert(alias.unwrap_or(&database).to_owned(), database.clone());
-                (Catalog::Datatable(database.clone()), database)
+            Ok(Catalog::Datatable(database)) => {
+                lineage.datatable_aliases.insert(alias.clone(), database.clone());
             }
-            AttachTarget::Other if attached_file(target).is_some() => (Catalog::Beside, file_stem(target)),
-            AttachTarget::Other => (Catalog::Foreign(scheme(target)), file_stem(target)),
+            Ok(Catalog::Beside | Catalog::Foreign(_)) | Err(_) => {}
+        }
+        let (catalog, problem) = match found {
+            Ok(catalog) => (catalog, Ok(())),
+            Err(problem) => (Catalog::Beside, Err(problem)),
         };
-        self.catalogs.insert(alias.unwrap_or(&own_name).to_ascii_lowercase(), catalog);
-        Ok(())
+        self.catalogs.insert(alias.to_ascii_lowercase(), catalog);
+        problem
+    }
+
+    fn attached(&self, target: &str) -> Result<Catalog, AttachProblem> {
+        match attach_target(target) {
+            AttachTarget::Lake(name) => self.lake(name.unwrap_or(MAIN)).map(Catalog::Lake),
+            AttachTarget::Datatable(name) => self.datatable(name.unwrap_or(MAIN)).map(Catalog::Datatable),
+            AttachTarget::Other if target == IN_MEMORY || attached_file(target).is_some() => Ok(Catalog::Beside),
+            AttachTarget::Other => Ok(Catalog::Foreign(scheme(target))),
+        }
     }
 
     fn lake(&self, name: &str) -> Result<LakeName, AttachProblem> {
@@ -225,7 +265,7 @@ fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>, scheme: &s
 
 /// Returns the local file that an ATTACH opens: a DuckDB or SQLite database.
 pub(super) fn attached_file(target: &str) -> Option<&str> {
-    if attach_target(target) != AttachTarget::Other || target == ":memory:" {
+    if attach_target(target) != AttachTarget::Other || target == IN_MEMORY {
         return None;
     }
     match target.split_once(':') {
@@ -235,9 +275,16 @@ pub(super) fn attached_file(target: &str) -> Option<&str> {
     }
 }
 
-fn file_stem(target: &str) -> String {
-    let file = target.rsplit(['/', ':']).next().unwrap_or(target);
-    file.split('.').next().unwrap_or(file).to_owned()
+/// Returns the alias of an ATTACH that gives none.
+fn own_name(target: &str) -> String {
+    match attach_target(target) {
+        AttachTarget::Lake(lake) => sql_name(&LakeName(lake.unwrap_or(MAIN).to_owned())).to_owned(),
+        AttachTarget::Datatable(database) => database.unwrap_or(MAIN).to_owned(),
+        AttachTarget::Other => {
+            let file = target.rsplit(['/', ':']).next().unwrap_or(target);
+            file.split('.').next().unwrap_or(file).to_owned()
+        }
+    }
 }
 
 /// Names a foreign database by its kind only: a connection string may hold a password.
@@ -253,7 +300,5 @@ fn is_system_schema(schema: &str) -> bool {
 }
 
 fn is_system_table(table: &str) -> bool {
-    let table = table.to_ascii_lowercase();
-    let has_prefix = ["duckdb_", "pragma_"].iter().any(|prefix| table.starts_with(prefix));
-    has_prefix || matches!(table.as_str(), "sqlite_master" | "sqlite_schema" | "sqlite_temp_master")
+    SYSTEM_VIEWS.contains(&table.to_ascii_lowercase().as_str())
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::Collector;
 use super::files::is_file_name;
 use super::functions::{Reads, reads_of};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::Code;
 use crate::source::Span;
 use crate::sql::body::TableName;
 use crate::sql::scan::{LexemeKind, Lexemes, dotted_name_extent, lexeme_extent};
@@ -139,16 +139,12 @@ impl<'w, 'a> QueryWalk<'w, 'a> {
     fn fixed_version(&mut self, at_clause: &Value, span: Span) {
         let is_constant = at_clause.pointer("/expr/class").and_then(Value::as_str) == Some("CONSTANT");
         if is_constant {
-            let diagnostic = Diagnostic::new(
+            self.collector.report(
                 Code::SQL_TIME_TRAVEL_READ,
-                self.collector.file.path.as_str(),
                 span,
-                "this reads a fixed version, which is gone once retention expires it",
+                "this reads a fixed version, which is gone once retention expires it".to_owned(),
+                "hold the version: `pintail pin <lake> --at <version> --reason …`",
             );
-            self.collector
-                .lineage
-                .diagnostics
-                .push(diagnostic.with_help("hold the version: `pintail pin <lake> --at <version> --reason …`"));
         }
     }
 

@@ -1,12 +1,34 @@
 //! Partitions: the kinds, the calendar with time zones, windows, enumeration, and mapping between kinds.
 //!
-//! Invariant: the windows of one spec tile time: every instant lies in exactly one, also where clocks change.
+//! Invariant: the windows of one spec tile time: every instant lies in exactly one, also where clocks change. An
+//! identity is text that is safe in a path, a URI and a shell without quoting.
+//!
+//! Not here: dynamic partitions beyond their declaration (their values come from payloads and columns), the clock
+//! (`now` is an argument), and the statements that write a slice (`sql`).
+
+mod calendar;
+mod error;
+mod layout;
+mod mapping;
+mod parse;
+mod period;
+mod range;
+mod sql;
+mod zone;
+
+#[cfg(test)]
+mod tests {}
 
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
+
+pub use error::PartitionError;
+pub use layout::{LayoutError, SliceLayout, layout, slice_bounds};
+pub use mapping::{Mapping, Targets, check_map, infer_map, map_partitions, required_partitions, translate_argument};
+pub use range::Partitions;
 
 /// The identity of one partition, such as `2026-06-19`, `2026-05-16T09`, `2026-W20`, `2026-05` or a dynamic value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,6 +68,18 @@ pub enum TimeUnit {
     Week,
     /// Calendar month.
     Month,
+}
+
+impl TimeUnit {
+    /// Returns the word that `partitioned` uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            TimeUnit::Hour => "hourly",
+            TimeUnit::Day => "daily",
+            TimeUnit::Week => "weekly",
+            TimeUnit::Month => "monthly",
+        }
+    }
 }
 
 /// What `partitioned` declares.

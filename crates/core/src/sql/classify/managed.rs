@@ -24,7 +24,9 @@ pub fn managed<'b>(body: &'b ParsedBody, ctx: &ClassifyContext<'_>) -> Managed<'
     let mut managed = split(body, ctx);
     match managed.query {
         Some(query) => check_query(ctx, query, &mut managed.diagnostics),
-        None if body.error.is_none() => managed.diagnostics.push(no_query(ctx)),
+        None if body.error.is_none() && !tells_where_the_rows_are(&managed.diagnostics) => {
+            managed.diagnostics.push(no_query(ctx));
+        }
         None => {}
     }
     finish(managed, body, ctx)
@@ -38,7 +40,8 @@ pub fn test_script<'b>(body: &'b ParsedBody, ctx: &ClassifyContext<'_>) -> Manag
             *diagnostic = test_not_query(ctx, diagnostic.span);
         }
     }
-    if managed.query.is_none() && body.error.is_none() {
+    let is_told = managed.diagnostics.iter().any(|found| found.code == Code::SQL_TEST_NOT_QUERY);
+    if managed.query.is_none() && body.error.is_none() && !is_told {
         managed.diagnostics.push(test_not_query(ctx, None));
     }
     finish(managed, body, ctx)
@@ -52,6 +55,11 @@ fn test_not_query(ctx: &ClassifyContext<'_>, place: Option<Span>) -> Diagnostic 
 fn no_query(ctx: &ClassifyContext<'_>) -> Diagnostic {
     Diagnostic::new(Code::SQL_NO_QUERY, ctx.file.path.as_str(), None, "there is no query whose rows could be written")
         .with_help(format!("end the body with one query, or write with your own statements: `{}`", ctx.manual_line()))
+}
+
+/// Returns whether a refused statement already explains why there is no query.
+fn tells_where_the_rows_are(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|found| [Code::SQL_WRITE_NEEDS_MANUAL, Code::SQL_NOT_MANAGED].contains(&found.code))
 }
 
 /// Sorts the statements into setup and query; the first query counts when there are several.

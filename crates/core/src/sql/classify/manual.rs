@@ -15,7 +15,7 @@ use crate::sql::body::{ParsedBody, ParsedStatement, StatementKind, TableName};
 /// A manual script, classified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manual<'b> {
-    /// The statements that can run, in order.
+    /// The statements that were not refused, in order.
     pub statements: Vec<ManualStatement<'b>>,
     /// What is wrong, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,

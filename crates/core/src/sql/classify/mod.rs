@@ -15,6 +15,7 @@ mod statement;
 pub use attach::{AttachTarget, attach_target};
 pub use managed::{Managed, managed, test_script};
 pub use manual::{Manual, ManualStatement, Need, manual};
+pub(crate) use statement::is_reserved_name;
 
 use super::body::ParsedStatement;
 use crate::annotation::{Header, WriteStrategy};

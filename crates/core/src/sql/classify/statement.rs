@@ -54,7 +54,7 @@ pub(super) fn check_setup(ctx: &ClassifyContext<'_>, statement: &ParsedStatement
             check_setting(ctx, statement, name, found);
         }
         StatementKind::Use { parts } => {
-            for part in parts.iter().filter(|part| is_ours(part)) {
+            for part in parts.iter().filter(|part| is_reserved_name(part)) {
                 found.push(reserved(ctx, name_span(ctx, statement.span, part), part));
             }
         }
@@ -71,12 +71,17 @@ fn check_attach(
 ) {
     if let Some(alias) = alias {
         let is_reserved = RESERVED_ALIASES.iter().any(|reserved| reserved.eq_ignore_ascii_case(alias));
-        if is_reserved || is_ours(alias) {
+        if is_reserved || is_reserved_name(alias) {
             found.push(reserved(ctx, name_span(ctx, statement.span, alias), alias));
         }
     }
     let is_read_only = Lexemes::within(&ctx.file.text, statement.span).any(|lexeme| lexeme.is_word("READ_ONLY"));
-    if attach_target(target) == AttachTarget::Other && !is_read_only {
+    if target == ":memory:" {
+        found.push(
+            ctx.diagnostic(Code::SQL_ATTACH_NOT_AN_ASSET, statement.span, "a database in memory is not an asset")
+                .with_help("use `CREATE TEMP TABLE`"),
+        );
+    } else if attach_target(target) == AttachTarget::Other && !is_read_only {
         let options = alias.map(|alias| format!(" AS {alias}")).unwrap_or_default();
         found.push(
             ctx.diagnostic(
@@ -132,19 +137,20 @@ fn check_setting(ctx: &ClassifyContext<'_>, statement: &ParsedStatement, name: &
 /// The step's own variables are set by the runner; a script that sets one would run for another partition than it says.
 fn check_variable(ctx: &ClassifyContext<'_>, statement: &ParsedStatement, name: &str, found: &mut Vec<Diagnostic>) {
     let is_step_variable = super::parameters::step_variables().any(|known| known.eq_ignore_ascii_case(name));
-    if is_step_variable || is_ours(name) {
+    if is_step_variable || is_reserved_name(name) {
         found.push(reserved(ctx, name_span(ctx, statement.span, name), name));
     }
 }
 
 /// Adds a diagnostic when a name that the script creates or writes is ours.
 pub(super) fn check_name(ctx: &ClassifyContext<'_>, name: &TableName, found: &mut Vec<Diagnostic>) {
-    if let Some(part) = name.parts.iter().find(|part| is_ours(part)) {
+    if let Some(part) = name.parts.iter().find(|part| is_reserved_name(part)) {
         found.push(reserved(ctx, name.span, part));
     }
 }
 
-fn is_ours(name: &str) -> bool {
+/// Returns whether a name is one that Pintail makes itself: `_pt_…` and the schema `_pintail`.
+pub(crate) fn is_reserved_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("_pt_") || name == "_pintail"
 }

@@ -108,114 +108,165 @@ fn a_managed_body_is_setup_and_one_query() {
 }
 
 fn for_every_query_form() {
-    check("with a as (select 1) from a", expect![[r#"
+    check(
+        "with a as (select 1) from a",
+        expect![[r#"
         Query: with a as (select 1) from a
-    "#]]);
-    check("values (1)", expect![[r#"
+    "#]],
+    );
+    check(
+        "values (1)",
+        expect![[r#"
         Query: values (1)
-    "#]]);
-    check("pivot t on c in ('x') using sum(v)", expect![[r#"
+    "#]],
+    );
+    check(
+        "pivot t on c in ('x') using sum(v)",
+        expect![[r#"
         Query: pivot t on c in ('x') using sum(v)
-    "#]]);
-    check("(select 1) union all (select 2)", expect![[r#"
+    "#]],
+    );
+    check(
+        "(select 1) union all (select 2)",
+        expect![[r#"
         Query: (select 1) union all (select 2)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_body_without_exactly_one_last_query_is_told_why() {
-    check("set preserve_insertion_order = false", expect![[r#"
+    check(
+        "set preserve_insertion_order = false",
+        expect![[r#"
         Sent: set preserve_insertion_order = false
         P203 Error at `the file`: there is no query whose rows could be written
           help: end the body with one query, or write with your own statements: `-- materialize manual ducklake://main/t`
-    "#]]);
-    check("select 1; select 2", expect![[r#"
+    "#]],
+    );
+    check(
+        "select 1; select 2",
+        expect![[r#"
         Query: select 1
         P204 Error at `select 2`: a managed body has one query, this is another
           help: keep one query; what the other prepares can be a `CREATE TEMP TABLE … AS` before it
-    "#]]);
-    check("select 1; create temp table a as select 2", expect![[r#"
+    "#]],
+    );
+    check(
+        "select 1; create temp table a as select 2",
+        expect![[r#"
         Sent: create temp table a as select 2
         Query: select 1
         P205 Error at `create temp table a as select 2`: this statement comes after the query and would not be used
           help: move it before the query
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn writes_need_manual() {
-    check("insert into t select 1; select 1", expect![[r#"
+    check(
+        "insert into t select 1; select 1",
+        expect![[r#"
         Query: select 1
         P218 Error at `insert into t select 1`: INSERT writes by itself, but Pintail writes the rows of a managed body
           help: end the body with one query and remove this statement, or write with your own statements: `-- materialize manual ducklake://main/t`
-    "#]]);
-    check("create table t as select 1", expect![[r#"
-        P203 Error at `the file`: there is no query whose rows could be written
-          help: end the body with one query, or write with your own statements: `-- materialize manual ducklake://main/t`
-        P218 Error at `create table t as select 1`: CREATE TABLE writes by itself, but Pintail writes the rows of a managed body
-          help: if it is only for this query, make it temporary: `CREATE TEMP TABLE …`; to write with your own statements: `-- materialize manual ducklake://main/t`
-    "#]]);
-    check("copy (select 1) to 's3://a/b.parquet'; drop table t; select 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "create table t as select 1",
+        expect![[r#"
+            P218 Error at `create table t as select 1`: CREATE TABLE writes by itself, but Pintail writes the rows of a managed body
+              help: if it is only for this query, make it temporary: `CREATE TEMP TABLE …`; to write with your own statements: `-- materialize manual ducklake://main/t`
+        "#]],
+    );
+    check(
+        "copy (select 1) to 's3://a/b.parquet'; drop table t; select 1",
+        expect![[r#"
         Query: select 1
         P218 Error at `copy (select 1) to 's3://a/b.parquet'`: COPY writes by itself, but Pintail writes the rows of a managed body
           help: end the body with one query and remove this statement, or write with your own statements: `-- materialize manual ducklake://main/t`
         P218 Error at `drop table t`: DROP writes by itself, but Pintail writes the rows of a managed body
           help: end the body with one query and remove this statement, or write with your own statements: `-- materialize manual ducklake://main/t`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn transactions_and_maintenance_do_not_stand_in_a_managed_body() {
-    check("begin; select 1; commit", expect![[r#"
+    check(
+        "begin; select 1; commit",
+        expect![[r#"
         Query: select 1
         P202 Error at `begin`: BEGIN cannot stand in a managed body: Pintail opens and closes the transaction
           help: to send your own statements: `-- materialize manual ducklake://main/t`
         P202 Error at `commit`: COMMIT cannot stand in a managed body: Pintail opens and closes the transaction
           help: to send your own statements: `-- materialize manual ducklake://main/t`
-    "#]]);
-    check("checkpoint lake; call lake.merge_adjacent_files(); select 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "checkpoint lake; call lake.merge_adjacent_files(); select 1",
+        expect![[r#"
         Query: select 1
         P202 Error at `checkpoint lake`: CHECKPOINT cannot stand in a managed body: Pintail opens and closes the transaction
           help: to send your own statements: `-- materialize manual ducklake://main/t`
         P202 Error at `call lake.merge_adjacent_files()`: CALL cannot stand in a managed body: Pintail opens and closes the transaction
           help: to send your own statements: `-- materialize manual ducklake://main/t`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn macros_of_a_managed_body_are_temp() {
-    check("create macro f(x) as x + 1; select f(1)", expect![[r#"
+    check(
+        "create macro f(x) as x + 1; select f(1)",
+        expect![[r#"
         Query: select f(1)
         P211 Error at `create macro f(x) as x + 1`: the lake is read-only here, a macro cannot be stored in it
           help: make it temporary: `CREATE TEMP MACRO …`, or put it into a macro library under `macros/`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn columns_must_be_fixed() {
-    check("pivot t on c using sum(v)", expect![[r#"
+    check(
+        "pivot t on c using sum(v)",
+        expect![[r#"
         Query: pivot t on c using sum(v)
         P206 Error at `pivot`: the columns of this PIVOT depend on the data, so the table has no fixed shape
           help: list the values: `PIVOT … ON <column> IN ('a', 'b') USING …`
-    "#]]);
-    check("select * from (pivot t on c using sum(v))", expect![[r#"
+    "#]],
+    );
+    check(
+        "select * from (pivot t on c using sum(v))",
+        expect![[r#"
         Query: select * from (pivot t on c using sum(v))
         P206 Error at `pivot`: the columns of this PIVOT depend on the data, so the table has no fixed shape
           help: list the values: `PIVOT … ON <column> IN ('a', 'b') USING …`
-    "#]]);
-    check("describe t", expect![[r#"
+    "#]],
+    );
+    check(
+        "describe t",
+        expect![[r#"
         Query: describe t
         P202 Error at `describe`: DESCRIBE gives no rows to keep
           help: to keep its rows, select from it: `FROM (describe t)`
-    "#]]);
-    check("from (describe t)", expect![[r#"
+    "#]],
+    );
+    check(
+        "from (describe t)",
+        expect![[r#"
         Query: from (describe t)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn settings_come_from_a_list() {
-    check("set timezone = 'Asia/Kolkata'; set threads = 1; set search_path = 'a'; select 1", expect![[r#"
+    check(
+        "set timezone = 'Asia/Kolkata'; set threads = 1; set search_path = 'a'; select 1",
+        expect![[r#"
         Sent: set timezone = 'Asia/Kolkata'
         Sent: set threads = 1
         Sent: set search_path = 'a'
@@ -226,8 +277,11 @@ fn settings_come_from_a_list() {
           help: this is set for the whole process in pintail.toml, under `[run]`
         P207 Error at `set search_path = 'a'`: a script may not change the setting `search_path`
           help: use `USE <name>`
-    "#]]);
-    check("set pivot_limits = 3; pragma foo; select 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "set pivot_limits = 3; pragma foo; select 1",
+        expect![[r#"
         Sent: set pivot_limits = 3
         Sent: pragma foo
         Query: select 1
@@ -235,30 +289,39 @@ fn settings_come_from_a_list() {
           help: did you mean `pivot_limit`?
         P207 Error at `pragma foo`: a script may not change the setting `foo`
           help: settings that can be changed: default_collation, default_null_order, default_order, explain_output, http_retries, http_retry_backoff, http_retry_wait_ms, http_timeout, ieee_floating_point_ops, integer_division, max_expression_depth, null_order, order_by_non_integer_literal, pivot_limit, preserve_insertion_order, scalar_subquery_error_on_multiple_rows
-    "#]]);
-    check("set variable partition = 'x'; set variable mine = 1; select 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "set variable partition = 'x'; set variable mine = 1; select 1",
+        expect![[r#"
         Sent: set variable partition = 'x'
         Sent: set variable mine = 1
         Query: select 1
         P210 Error at `partition`: the name `partition` is reserved
           help: choose another name
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn extensions_come_with_pintail() {
-    check("load spatial; load 'json'; select 1", expect![[r#"
+    check(
+        "load spatial; load 'json'; select 1",
+        expect![[r#"
         Interpreted: load spatial
         Interpreted: load 'json'
         Query: select 1
         P216 Error at `load spatial`: the extension `spatial` does not come with Pintail
           help: extensions that can be loaded: ducklake, sqlite_scanner, postgres_scanner, httpfs, icu, json, parquet
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn names_of_ours_are_reserved() {
-    check("attach 'ducklake://raw' as lake; attach 'ducklake' as _pt_w; select 1", expect![[r#"
+    check(
+        "attach 'ducklake://raw' as lake; attach 'ducklake' as _pt_w; select 1",
+        expect![[r#"
         Interpreted: attach 'ducklake://raw' as lake
         Interpreted: attach 'ducklake' as _pt_w
         Query: select 1
@@ -266,8 +329,11 @@ fn names_of_ours_are_reserved() {
           help: choose another name
         P210 Error at `_pt_w`: the name `_pt_w` is reserved
           help: choose another name
-    "#]]);
-    check("attach 'ducklake://raw' as MAIN; create temp table _pt_stage as select 1; select 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "attach 'ducklake://raw' as MAIN; create temp table _pt_stage as select 1; select 1",
+        expect![[r#"
         Interpreted: attach 'ducklake://raw' as MAIN
         Sent: create temp table _pt_stage as select 1
         Query: select 1
@@ -275,31 +341,52 @@ fn names_of_ours_are_reserved() {
           help: choose another name
         P210 Error at `_pt_stage`: the name `_pt_stage` is reserved
           help: choose another name
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn foreign_databases_are_read_only() {
-    check("attach 'x.duckdb' as x; select 1", expect![[r#"
+    check(
+        "attach ':memory:' as x; select 1",
+        expect![[r#"
+        Sent: attach ':memory:' as x
+        Query: select 1
+        P213 Error at `attach ':memory:' as x`: a database in memory is not an asset
+          help: use `CREATE TEMP TABLE`
+    "#]],
+    );
+    check(
+        "attach 'x.duckdb' as x; select 1",
+        expect![[r#"
         Sent: attach 'x.duckdb' as x
         Query: select 1
         P213 Error at `attach 'x.duckdb' as x`: what is not an asset of the project can be attached only for reading
           help: add READ_ONLY: `ATTACH '…' AS x (READ_ONLY)`, or attach an asset: `ATTACH 'ducklake://<lake>' AS x`
-    "#]]);
-    check("attach 'x.duckdb' as x (read_only); select 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "attach 'x.duckdb' as x (read_only); select 1",
+        expect![[r#"
         Sent: attach 'x.duckdb' as x (read_only)
         Query: select 1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn parameters_must_have_a_value() {
-    check("select $contry, $country, $first_run", expect![[r#"
+    check(
+        "select $contry, $country, $first_run",
+        expect![[r#"
         Query: select $contry, $country, $first_run
         P209 Error at `$contry`: unknown parameter `$contry`
           help: did you mean `$country`?
-    "#]]);
-    check("select $partition, $WM_PARTITION_START, '{partition}'", expect![[r#"
+    "#]],
+    );
+    check(
+        "select $partition, $WM_PARTITION_START, '{partition}'",
+        expect![[r#"
         Query: select $partition, $WM_PARTITION_START, '{partition}'
         P209 Error at `$partition`: `$partition` has no value: the script is not partitioned
           help: declare the partitions: `-- partitioned daily`
@@ -307,50 +394,85 @@ fn parameters_must_have_a_value() {
           help: declare the partitions: `-- partitioned daily`
         P209 Warning at `{partition}`: `{partition}` stays as it is: the script is not partitioned
           help: declare the partitions: `-- partitioned daily`
-    "#]]);
-    check("select $whatever_this_is", expect![[r#"
+    "#]],
+    );
+    check(
+        "select $whatever_this_is",
+        expect![[r#"
         Query: select $whatever_this_is
         P209 Error at `$whatever_this_is`: unknown parameter `$whatever_this_is`
           help: known parameters: $upstream_snapshot, $first_run, $country; a variable of the project is declared in pintail.toml: `[vars]` `whatever_this_is = "…"`
-    "#]]);
-    check_with("select $partition, $partition_start, '{partition}', $WM_PARTITION", &daily(None), expect![[r#"
+    "#]],
+    );
+    check_with(
+        "select $partition, $partition_start, '{partition}', $WM_PARTITION",
+        &daily(None),
+        expect![[r#"
         Query: select $partition, $partition_start, '{partition}', $WM_PARTITION
-    "#]]);
-    check_with("select $partition, $partition_end", &dynamic("$.vin"), expect![[r#"
+    "#]],
+    );
+    check_with(
+        "select $partition, $partition_end",
+        &dynamic("$.vin"),
+        expect![[r#"
         Query: select $partition, $partition_end
         P209 Error at `$partition_end`: `$partition_end` has no value: a partition from a payload has no window
           help: use `$partition`, the value from the payload
-    "#]]);
-    check_with("select $partition_end", &dynamic("updated_at"), expect![[r#"
+    "#]],
+    );
+    check_with(
+        "select $partition_end",
+        &dynamic("updated_at"),
+        expect![[r#"
         Query: select $partition_end
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_identity_column_is_ours() {
-    check_with("select a, count(*) as _Partition from t union all select 1, 2", &daily(None), expect![[r#"
+    check_with(
+        "select a, count(*) as _Partition from t union all select 1, 2",
+        &daily(None),
+        expect![[r#"
         Query: select a, count(*) as _Partition from t union all select 1, 2
         P214 Error at `_Partition`: the column `_Partition` is added by Pintail and holds the partition's identity
           help: give the column another name, or leave it out
-    "#]]);
-    check_with("select * from upstream", &daily(None), expect![[r#"
+    "#]],
+    );
+    check_with(
+        "select * from upstream",
+        &daily(None),
+        expect![[r#"
         Query: select * from upstream
-    "#]]);
-    check_with("select a, 1 as \"_partition\" from t", &daily(Some("a")), expect![[r#"
+    "#]],
+    );
+    check_with(
+        "select a, 1 as \"_partition\" from t",
+        &daily(Some("a")),
+        expect![[r#"
         Query: select a, 1 as "_partition" from t
-    "#]]);
-    check("select 1 as _partition", expect![[r#"
+    "#]],
+    );
+    check(
+        "select 1 as _partition",
+        expect![[r#"
         Query: select 1 as _partition
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_filter_that_reads_every_file_is_told() {
-    check_with("select * from t where wm_partition(ts) = $partition", &daily(None), expect![[r#"
+    check_with(
+        "select * from t where wm_partition(ts) = $partition",
+        &daily(None),
+        expect![[r#"
         Query: select * from t where wm_partition(ts) = $partition
         P215 Info at `wm_partition`: a function on the column reads every file of the table
           help: let the engine skip files: `WHERE in_partition(<column>)`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -358,10 +480,15 @@ fn a_syntax_error_is_told_once() {
     let script = "selec 1";
     let error = BodyError { message: "syntax error at or near \"selec\"".into(), span: Span::new(0, 5) };
     let body = ParsedBody { error: Some(error), ..ParsedBody::default() };
-    check_body(script, &materializing(WriteStrategy::Replace), &body, expect![[r#"
+    check_body(
+        script,
+        &materializing(WriteStrategy::Replace),
+        &body,
+        expect![[r#"
         P201 Error at `selec`: syntax error at or near "selec"
           help: none
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -392,30 +519,41 @@ fn manual_statements_say_what_they_need() {
 
 #[test]
 fn manual_transactions_are_whole() {
-    check_manual("begin; begin; insert into t values (1)", expect![[r#"
+    check_manual(
+        "begin; begin; insert into t values (1)",
+        expect![[r#"
         Begin: begin
         InTransaction: insert into t values (1)
         P202 Error at `begin`: this transaction is never committed
           help: end the script with COMMIT
         P202 Error at `begin`: a transaction is already open
           help: COMMIT the first one before
-    "#]]);
-    check_manual("insert into t values (1); commit", expect![[r#"
+    "#]],
+    );
+    check_manual(
+        "insert into t values (1); commit",
+        expect![[r#"
         OwnTransaction: insert into t values (1)
         P202 Error at `commit`: no transaction is open here
           help: remove the line, or BEGIN before it
-    "#]]);
-    check_manual("begin; delete from t; rollback; delete from t", expect![[r#"
+    "#]],
+    );
+    check_manual(
+        "begin; delete from t; rollback; delete from t",
+        expect![[r#"
         Begin: begin
         InTransaction: delete from t
         Rollback: rollback
         OwnTransaction: delete from t
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn manual_scripts_cannot_go_past_the_pins() {
-    check_manual("checkpoint; vacuum; call lake.set_commit_message('a', 'b'); detach lake", expect![[r#"
+    check_manual(
+        "checkpoint; vacuum; call lake.set_commit_message('a', 'b'); detach lake",
+        expect![[r#"
         P202 Error at `checkpoint`: CHECKPOINT cannot stand in a script: it would go past the pins of other readers
           help: remove the line; maintenance is `pintail maintain`
         P202 Error at `vacuum`: VACUUM cannot stand in a script: it would go past the pins of other readers
@@ -424,8 +562,11 @@ fn manual_scripts_cannot_go_past_the_pins() {
           help: use the command for it: `pintail maintain`
         P202 Error at `detach lake`: DETACH would take a lake away that the step needs
           help: remove the line
-    "#]]);
-    check_manual("create secret x (type s3); drop table _pt_w_main.t; attach 'x.duckdb' as x", expect![[r#"
+    "#]],
+    );
+    check_manual(
+        "create secret x (type s3); drop table _pt_w_main.t; attach 'x.duckdb' as x",
+        expect![[r#"
         OwnTransaction: drop table _pt_w_main.t
         Nothing: attach 'x.duckdb' as x
         P202 Error at `create secret x (type s3)`: a secret cannot be made in a script
@@ -434,27 +575,35 @@ fn manual_scripts_cannot_go_past_the_pins() {
           help: choose another name
         P213 Error at `attach 'x.duckdb' as x`: what is not an asset of the project can be attached only for reading
           help: add READ_ONLY: `ATTACH '…' AS x (READ_ONLY)`, or attach an asset: `ATTACH 'ducklake://<lake>' AS x`
-    "#]]);
-    check_manual("insert into lake._pintail.fence_00 values (1)", expect![[r#"
+    "#]],
+    );
+    check_manual(
+        "insert into lake._pintail.fence_00 values (1)",
+        expect![[r#"
         OwnTransaction: insert into lake._pintail.fence_00 values (1)
         P210 Error at `lake._pintail.fence_00`: the name `_pintail` is reserved
           help: choose another name
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_test_is_one_query() {
     check_test("create temp table a as select 1; from a", expect![[r#""#]]);
-    check_test("delete from t", expect![[r#"
-        P219 Error at `the file`: a test is one query
-          help: a test file holds one SELECT that returns the rows which must not exist
-        P219 Error at `delete from t`: a test is one query
-          help: a test file holds one SELECT that returns the rows which must not exist
-    "#]]);
-    check_test("select 1; select 2", expect![[r#"
+    check_test(
+        "delete from t",
+        expect![[r#"
+            P219 Error at `delete from t`: a test is one query
+              help: a test file holds one SELECT that returns the rows which must not exist
+        "#]],
+    );
+    check_test(
+        "select 1; select 2",
+        expect![[r#"
         P219 Error at `select 2`: a test is one query
           help: a test file holds one SELECT that returns the rows which must not exist
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -5,7 +5,6 @@
 
 use indoc::formatdoc;
 
-use super::append::insert;
 use super::{Projection, Slice, Target};
 use crate::partition::TimeUnit;
 use crate::schema::Column;
@@ -42,8 +41,8 @@ pub enum PartitionBy {
 /// The rows of other slices, carried from a table of the old shape into the new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The slice that the stage replaces; every other row is kept.
-    pub replaced: Slice,
+    /// The slice that the stage replaces; every other row is kept, and all are without one.
+    pub replaced: Option<Slice>,
     /// The select list over the old table, in the types of the new one.
     pub projection: Projection,
 }
@@ -62,8 +61,8 @@ pub fn add_columns(table: &Relation, columns: &[Column]) -> Vec<Statement> {
     columns.iter().map(add).collect()
 }
 
-/// Returns the statements that put a new table of the projection's shape in the place of the old one and fill it: with
-/// the old table's other slices, when there are some to keep, and with the stage.
+/// Returns the statements that put a new table of the projection's shape in the place of the old one, with the old rows
+/// that are kept; the write of the stage comes after them.
 ///
 /// The old rows go through a temp table first: once the table is replaced, its name means the new one in this
 /// transaction, also with AT (VERSION => …).
@@ -75,13 +74,14 @@ pub fn rebuild(target: &Target, layout: &Layout, kept: Option<&Kept>) -> Vec<Sta
             CREATE OR REPLACE TEMP TABLE {old_rows} AS
             SELECT
             {projection}
-            FROM {table}
-            WHERE ({replaced}) IS NOT TRUE",
+            FROM {table}{others}",
             projection = kept.projection,
             table = target.write,
-            replaced = kept.replaced.predicate(None),
+            others = kept.replaced.as_ref().map_or_else(String::new, |slice| {
+                format!("\nWHERE ({}) IS NOT TRUE", slice.predicate(None))
+            }),
         };
-        statements.push(Statement::new("set the other slices aside", sql));
+        statements.push(Statement::new("set the kept rows aside", sql));
     }
     statements.extend(empty_table(
         "CREATE OR REPLACE TABLE",
@@ -96,11 +96,8 @@ pub fn rebuild(target: &Target, layout: &Layout, kept: Option<&Kept>) -> Vec<Sta
             FROM {old_rows}",
             table = target.write,
         };
-        statements.push(Statement::new("insert the other slices", sql));
-        statements.push(insert(target));
+        statements.push(Statement::new("insert the kept rows", sql));
         statements.push(Statement::new("drop what was set aside", format!("DROP TABLE {old_rows}")));
-    } else {
-        statements.push(insert(target));
     }
     statements
 }
@@ -130,21 +127,34 @@ fn empty_table(create: &str, purpose: &'static str, target: &Target, layout: &La
     statements
 }
 
-fn partition_spec(partition_by: &PartitionBy) -> Option<String> {
-    match partition_by {
-        PartitionBy::Nothing => None,
-        PartitionBy::Identity(column) => Some(Ident::new(column).to_string()),
-        PartitionBy::Calendar { column, unit } => {
-            let parts: &[&str] = match unit {
-                TimeUnit::Month => &["year", "month"],
-                TimeUnit::Day | TimeUnit::Week => &["year", "month", "day"],
-                TimeUnit::Hour => &["year", "month", "day", "hour"],
-            };
-            let column = Ident::new(column);
-            let transforms: Vec<String> = parts.iter().map(|part| format!("{part}({column})")).collect();
-            Some(transforms.join(", "))
+impl PartitionBy {
+    /// Returns the partition keys in order, as the lake's catalog names them: a column and its transform.
+    pub fn keys(&self) -> Vec<(String, &'static str)> {
+        match self {
+            PartitionBy::Nothing => Vec::new(),
+            PartitionBy::Identity(column) => vec![(column.clone(), "identity")],
+            PartitionBy::Calendar { column, unit } => {
+                let parts: &[&'static str] = match unit {
+                    TimeUnit::Month => &["year", "month"],
+                    TimeUnit::Day | TimeUnit::Week => &["year", "month", "day"],
+                    TimeUnit::Hour => &["year", "month", "day", "hour"],
+                };
+                parts.iter().map(|part| (column.clone(), *part)).collect()
+            }
         }
     }
+}
+
+fn partition_spec(partition_by: &PartitionBy) -> Option<String> {
+    let keys: Vec<String> = partition_by
+        .keys()
+        .iter()
+        .map(|(column, transform)| match *transform {
+            "identity" => Ident::new(column).to_string(),
+            transform => format!("{transform}({})", Ident::new(column)),
+        })
+        .collect();
+    (!keys.is_empty()).then(|| keys.join(", "))
 }
 
 fn comments(table: &Relation, layout: &Layout) -> Vec<Statement> {

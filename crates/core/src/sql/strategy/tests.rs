@@ -134,7 +134,7 @@ fn a_rebuild_restores_the_spec_and_keeps_the_other_slices() {
         ("total", "BIGINT"),
         ("_partition", "VARCHAR"),
     ]);
-    let kept = Kept { replaced: identity(), projection: kept_projection(&old, &new) };
+    let kept = Kept { replaced: Some(identity()), projection: kept_projection(&old, &new) };
     let target_slice = target(Some(("_partition", "2026-01-02")));
     let by_identity = layout(PartitionBy::Identity("_partition".into()));
     check(&rebuild(&target_slice, &by_identity, Some(&kept)), expect_file!["./golden/rebuild_identity.sql"]);

@@ -1,4 +1,4 @@
--- set the other slices aside
+-- set the kept rows aside
 CREATE OR REPLACE TEMP TABLE "_pt_kept" AS
 SELECT
   "id",
@@ -27,19 +27,10 @@ COMMENT ON TABLE "_pt_w_main"."main"."orders" IS 'It''s one row per order';
 -- describe a column
 COMMENT ON COLUMN "_pt_w_main"."main"."orders"."total" IS 'in cents';
 
--- insert the other slices
+-- insert the kept rows
 INSERT INTO "_pt_w_main"."main"."orders" BY NAME
 SELECT *
 FROM "_pt_kept";
-
--- insert the staged rows
-INSERT INTO "_pt_w_main"."main"."orders" BY NAME
-SELECT
-  "id",
-  "ordered_at",
-  CAST("total" AS BIGINT) AS "total",
-  '2026-01-02' AS "_partition"
-FROM "_pt_stage";
 
 -- drop what was set aside
 DROP TABLE "_pt_kept";
