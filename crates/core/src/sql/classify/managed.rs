@@ -8,6 +8,9 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::sql::body::{ParsedBody, ParsedStatement, StatementKind};
 
+/// First words of writes, also in forms that the parser does not take apart.
+const WRITES: [&str; 7] = ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "DROP", "ALTER"];
+
 /// A managed body, classified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Managed<'b> {
@@ -126,7 +129,7 @@ fn setup_action(kind: &StatementKind) -> Option<SetupAction> {
 
 /// Returns the diagnostic of a statement that is neither setup nor query.
 fn not_setup(ctx: &ClassifyContext<'_>, statement: &ParsedStatement) -> Diagnostic {
-    let first_line = ctx.text(statement.span).split_whitespace().next().unwrap_or_default().to_uppercase();
+    let first_word = ctx.text(statement.span).split_whitespace().next().unwrap_or_default().to_uppercase();
     match &statement.kind {
         StatementKind::Create { object, temporary: false, .. } if object == "macro" => ctx
             .diagnostic(Code::SQL_MACRO_NOT_TEMP, statement.span, "the lake is read-only here, a macro cannot be stored in it")
@@ -147,12 +150,13 @@ fn not_setup(ctx: &ClassifyContext<'_>, statement: &ParsedStatement) -> Diagnost
         | StatementKind::CopyFrom { .. }
         | StatementKind::Drop { .. }
         | StatementKind::Alter { .. }
-        | StatementKind::Comment => write_needs_manual(ctx, statement, &first_line),
+        | StatementKind::Comment => write_needs_manual(ctx, statement, &first_word),
+        StatementKind::Other { word } if WRITES.contains(&word.as_str()) => write_needs_manual(ctx, statement, word),
         _ => ctx
             .diagnostic(
                 Code::SQL_NOT_MANAGED,
                 statement.span,
-                format!("{first_line} cannot stand in a managed body: Pintail opens and closes the transaction"),
+                format!("{first_word} cannot stand in a managed body: it is neither setup nor the query"),
             )
             .with_help(format!("to send your own statements: `{}`", ctx.manual_line())),
     }

@@ -12,6 +12,9 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::sql::body::{ParsedBody, ParsedStatement, StatementKind, TableName};
 
+/// Statements that rewrite or copy a whole database.
+const MAINTENANCE: [&str; 6] = ["CHECKPOINT", "VACUUM", "ANALYZE", "EXPORT", "IMPORT", "FORCE"];
+
 /// A manual script, classified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manual<'b> {
@@ -121,9 +124,17 @@ impl<'b> Reader<'b, '_> {
                 "use the command for it: `pintail maintain`",
             ),
             StatementKind::Other { word } if word == "EXPLAIN" => Some(self.as_it_is()),
-            StatementKind::Other { word } => {
+            StatementKind::Other { word } if MAINTENANCE.contains(&word.as_str()) => {
                 let message = format!("{word} cannot stand in a script: it would go past the pins of other readers");
                 self.refuse(span, &message, "remove the line; maintenance is `pintail maintain`")
+            }
+            StatementKind::Other { word } => {
+                let message = format!("this form of {word} is not understood, so what it writes is not known");
+                self.refuse(
+                    span,
+                    &message,
+                    "write it as INSERT, UPDATE, DELETE, MERGE, COPY, CREATE, ALTER or DROP with a table's name",
+                )
             }
             StatementKind::Create { .. }
             | StatementKind::Insert { .. }

@@ -197,22 +197,22 @@ fn transactions_and_maintenance_do_not_stand_in_a_managed_body() {
     check(
         "begin; select 1; commit",
         expect![[r#"
-        Query: select 1
-        P202 Error at `begin`: BEGIN cannot stand in a managed body: Pintail opens and closes the transaction
-          help: to send your own statements: `-- materialize manual ducklake://main/t`
-        P202 Error at `commit`: COMMIT cannot stand in a managed body: Pintail opens and closes the transaction
-          help: to send your own statements: `-- materialize manual ducklake://main/t`
-    "#]],
+            Query: select 1
+            P202 Error at `begin`: BEGIN cannot stand in a managed body: it is neither setup nor the query
+              help: to send your own statements: `-- materialize manual ducklake://main/t`
+            P202 Error at `commit`: COMMIT cannot stand in a managed body: it is neither setup nor the query
+              help: to send your own statements: `-- materialize manual ducklake://main/t`
+        "#]],
     );
     check(
         "checkpoint lake; call lake.merge_adjacent_files(); select 1",
         expect![[r#"
-        Query: select 1
-        P202 Error at `checkpoint lake`: CHECKPOINT cannot stand in a managed body: Pintail opens and closes the transaction
-          help: to send your own statements: `-- materialize manual ducklake://main/t`
-        P202 Error at `call lake.merge_adjacent_files()`: CALL cannot stand in a managed body: Pintail opens and closes the transaction
-          help: to send your own statements: `-- materialize manual ducklake://main/t`
-    "#]],
+            Query: select 1
+            P202 Error at `checkpoint lake`: CHECKPOINT cannot stand in a managed body: it is neither setup nor the query
+              help: to send your own statements: `-- materialize manual ducklake://main/t`
+            P202 Error at `call lake.merge_adjacent_files()`: CALL cannot stand in a managed body: it is neither setup nor the query
+              help: to send your own statements: `-- materialize manual ducklake://main/t`
+        "#]],
     );
 }
 
@@ -584,6 +584,27 @@ fn manual_scripts_cannot_go_past_the_pins() {
         P210 Error at `lake._pintail.fence_00`: the name `_pintail` is reserved
           help: choose another name
     "#]],
+    );
+}
+
+#[test]
+fn what_is_not_understood_is_not_sent() {
+    check_manual(
+        "prepare p as insert into t values (1); execute p",
+        expect![[r#"
+        P202 Error at `prepare p as insert into t values (1)`: this form of PREPARE is not understood, so what it writes is not known
+          help: write it as INSERT, UPDATE, DELETE, MERGE, COPY, CREATE, ALTER or DROP with a table's name
+        P202 Error at `execute p`: this form of EXECUTE is not understood, so what it writes is not known
+          help: write it as INSERT, UPDATE, DELETE, MERGE, COPY, CREATE, ALTER or DROP with a table's name
+    "#]],
+    );
+    check(
+        "prepare p as select 1; select 1",
+        expect![[r#"
+            Query: select 1
+            P202 Error at `prepare p as select 1`: PREPARE cannot stand in a managed body: it is neither setup nor the query
+              help: to send your own statements: `-- materialize manual ducklake://main/t`
+        "#]],
     );
 }
 
