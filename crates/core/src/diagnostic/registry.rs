@@ -125,7 +125,7 @@ codes! {
     SQL_RESERVED_NAME = "P210" Error "a name that is reserved";
     SQL_MACRO_NOT_TEMP = "P211" Error "a macro, table or view of the setup is not TEMP";
     SQL_UNKNOWN_READS = "P212" Info "what the script reads is not fully known";
-    SQL_ATTACH_NOT_AN_ASSET = "P213" Info "ATTACH of something that is no asset";
+    SQL_ATTACH_NOT_AN_ASSET = "P213" Error "ATTACH of something that is neither an asset nor read-only";
     SQL_PARTITION_COLUMN_ALIASED = "P214" Error "the query makes a column with the name of the partition column";
     SQL_SLOW_PARTITION_FILTER = "P215" Info "a partition filter that cannot skip files";
     SQL_LOAD_NOT_ALLOWED = "P216" Error "LOAD of an extension that scripts may not load";

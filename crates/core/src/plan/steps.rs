@@ -188,8 +188,9 @@ fn partitions(
         Partitions::LastClosed => vec![spec.last_closed(facts.now)],
         Partitions::Named(text) => translate_argument(text, spec).map_err(wrong)?.collect(),
         Partitions::Of { script, keys } if *script == position => keys.clone(),
-        Partitions::Of { script, keys } => overlapping_keys(spec, facts.scripts[*script].partition.as_ref(), keys)
-            .map_err(wrong)?,
+        Partitions::Of { script, keys } => {
+            overlapping_keys(spec, facts.scripts[*script].partition.as_ref(), keys).map_err(wrong)?
+        }
     };
     keys.into_iter()
         .map(|key| {

@@ -46,9 +46,8 @@ impl World {
     }
 
     fn script(mut self, name: &str, reads: &[&str], partition: Option<TimeSpec>) -> Self {
-        let upstream = (0..self.scripts.len())
-            .filter(|index| reads.contains(&self.scripts[*index].name.as_str()))
-            .collect();
+        let upstream =
+            (0..self.scripts.len()).filter(|index| reads.contains(&self.scripts[*index].name.as_str())).collect();
         self.request.selected.insert(self.scripts.len());
         self.scripts.push(ScriptFacts {
             name: ScriptName(name.to_owned()),
@@ -108,7 +107,8 @@ impl World {
                     .iter()
                     .map(|step| {
                         let partition = step.partition.as_ref().map(|key| format!(" {key}")).unwrap_or_default();
-                        let after = if step.depends_on.is_empty() { String::new() } else { format!(" {:?}", step.depends_on) };
+                        let after =
+                            if step.depends_on.is_empty() { String::new() } else { format!(" {:?}", step.depends_on) };
                         format!("{}{partition}: {}{after}", step.name, step.reason)
                     })
                     .collect();
@@ -208,7 +208,8 @@ fn an_open_day_is_written_once_more_after_it_closed() {
 #[test]
 fn a_named_partition_is_translated_and_a_wrong_one_refused() {
     let monthly = TimeSpec { unit: TimeUnit::Month, ..daily(None) };
-    let world = World::new().script("d", &[], Some(daily(None))).script("m", &["d"], Some(monthly)).script("w", &[], None);
+    let world =
+        World::new().script("d", &[], Some(daily(None))).script("m", &["d"], Some(monthly)).script("w", &[], None);
     let named = |text: &str| Partitions::Named(text.to_owned());
     world.request(|request| request.partitions = named("2026-02-14")).check(expect![[r#"
         d 2026-02-14: never written
@@ -216,9 +217,9 @@ fn a_named_partition_is_translated_and_a_wrong_one_refused() {
         w: never written
         up to date: 0"#]]);
     let world = World::new().script("d", &[], Some(daily(None)));
-    world.request(|request| request.partitions = named("2027-01-01")).check(expect![[
-        "`d`: the partition 2027-01-01 has not begun yet"
-    ]]);
+    world
+        .request(|request| request.partitions = named("2027-01-01"))
+        .check(expect![["`d`: the partition 2027-01-01 has not begun yet"]]);
     let world = World::new().script("w", &[], None);
     world
         .request(|request| request.partitions = named("2026-01-01"))
@@ -227,7 +228,8 @@ fn a_named_partition_is_translated_and_a_wrong_one_refused() {
 
 #[test]
 fn steps_depend_on_the_overlapping_partitions_only() {
-    let keys: Vec<PartitionKey> = ["2026-02-01", "2026-02-02", "2026-02-03"].map(|key| PartitionKey(key.to_owned())).into();
+    let keys: Vec<PartitionKey> =
+        ["2026-02-01", "2026-02-02", "2026-02-03"].map(|key| PartitionKey(key.to_owned())).into();
     let world = World::new()
         .script("d", &[], Some(daily(None)))
         .script("e", &["d"], Some(daily(None)))

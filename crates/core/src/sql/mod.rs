@@ -11,6 +11,8 @@ pub mod rewrite;
 pub mod stamp;
 pub mod strategy;
 
+#[cfg(test)]
+pub(crate) mod fixture;
 mod fragment;
 pub(crate) mod scan;
 mod text;

@@ -74,9 +74,8 @@ pub enum Check {
 
 /// Decides what `commits`, all those since the older of the pin and the base in order, mean for the write.
 pub fn check(facts: &CheckFacts<'_>, commits: &[SeenCommit]) -> Check {
-    let is_own = |entry: &StampEntry| {
-        entry.attempt == *facts.attempt || (entry.step == *facts.step && !is_preparation(entry))
-    };
+    let is_own =
+        |entry: &StampEntry| entry.attempt == *facts.attempt || (entry.step == *facts.step && !is_preparation(entry));
     if let Some(commit) = commits.iter().find(|commit| commit.stamps.iter().any(is_own)) {
         return Check::Done { snapshot: commit.snapshot };
     }

@@ -9,7 +9,7 @@ mod next;
 
 pub use check::{Check, CheckFacts, SeenCommit, check};
 pub use class::ErrorClass;
-pub use next::{Facts, Next, MAX_ATTEMPTS, next_after_failure};
+pub use next::{Facts, MAX_ATTEMPTS, Next, next_after_failure};
 
 #[cfg(test)]
 mod simulation;
