@@ -62,4 +62,7 @@ macro_rules! codes {
 
 codes! {
     P101 = Error "unknown annotation";
+    P301 = Error "scripts wait for each other in a cycle";
+    P302 = Error "two scripts write one asset";
+    P309 = Error "names equal but for case";
 }
