@@ -27,21 +27,19 @@ pub fn select(
     selected: Option<&Selection>,
     excluded: Option<&Selection>,
 ) -> Result<Vec<NodeId>, SelectFailure> {
-    let mut failure = SelectFailure::default();
-    let everything = || ScriptSet::of(universe.graph.len(), universe.graph.nodes());
-    let mut chosen = selected.map_or_else(
-        || everything(),
-        |selection| {
-            evaluate(universe, selection).map_err(|errors| failure.select = errors).unwrap_or_else(|()| everything())
-        },
-    );
-    if let Some(selection) = excluded {
-        match evaluate(universe, selection) {
-            Ok(set) => chosen.subtract(&set),
-            Err(errors) => failure.exclude = errors,
+    let everything = || Ok(ScriptSet::of(universe.graph.len(), universe.graph.nodes()));
+    let nothing = || Ok(ScriptSet::of(universe.graph.len(), []));
+    let chosen = selected.map_or_else(everything, |selection| evaluate(universe, selection));
+    let removed = excluded.map_or_else(nothing, |selection| evaluate(universe, selection));
+    match (chosen, removed) {
+        (Ok(mut chosen), Ok(removed)) => {
+            chosen.subtract(&removed);
+            Ok(chosen.in_order(universe.graph))
+        }
+        (chosen, removed) => {
+            Err(SelectFailure { select: chosen.err().unwrap_or_default(), exclude: removed.err().unwrap_or_default() })
         }
     }
-    if failure == SelectFailure::default() { Ok(chosen.in_order(universe.graph)) } else { Err(failure) }
 }
 
 /// Returns the scripts that `selection` means, or everything in it that means nothing.
@@ -227,18 +225,17 @@ fn nothing_named(universe: &Universe<'_>, text: &str, span: Span) -> SelectError
     error.with_near(near_script(universe, text))
 }
 
-/// Returns the script that `text` is nearest to: by its last part, its whole name, or the table it writes.
+/// Returns the name that `text` is nearest to: a script's by its last part or as a whole, or a written table's.
 fn near_script<'a>(universe: &'a Universe<'_>, text: &str) -> Option<&'a str> {
     let names = || universe.graph.nodes().map(|node| universe.graph.name(node).as_str());
     let last_part = |name: &'a str| name.rsplit('/').next().unwrap_or(name);
     names()
         .find(|name| last_part(name).eq_ignore_ascii_case(text))
-        .or_else(|| nearest(text, names()))
+        .or_else(|| nearest(text, names().chain(sorted_tables(universe))))
         .or_else(|| {
             let near = nearest(text, names().map(last_part))?;
             names().find(|name| last_part(name) == near)
         })
-        .or_else(|| nearest(text, sorted_tables(universe)))
 }
 
 fn sorted_tables<'a>(universe: &'a Universe<'_>) -> BTreeSet<&'a str> {

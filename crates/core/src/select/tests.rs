@@ -17,68 +17,45 @@ fn uses(assets: &[Asset]) -> Vec<AssetUse> {
     assets.iter().map(|asset| AssetUse { asset: asset.clone(), reason: EdgeReason::Body(Span::new(0, 1)) }).collect()
 }
 
-/// raw files -> orders/raw -> orders/daily -> {reports/top, reports/late} -> reports/weekly; users/load apart.
-fn project() -> (Graph, Vec<ScriptLabels>) {
+/// One script: name, what it reads and writes, its labels.
+struct Row(&'static str, Vec<Asset>, Asset, &'static [&'static str], Option<&'static str>, ScriptKind, Language);
+
+fn rows() -> Vec<Row> {
     let main = |name: &str| table("main", "main", name);
+    let late = table("main", "audit", "late");
     let raw = Asset::Object { store: "landing".into(), key: "orders/*.json".into() };
     let exported = Asset::Object { store: "out".into(), key: "weekly.parquet".into() };
-    let rows: Vec<(&str, Vec<Asset>, Asset, &[&str], Option<&str>, ScriptKind, Language)> = vec![
-        (
-            "orders/raw",
-            vec![raw],
-            main("orders_raw"),
-            &["nightly"],
-            Some("ann"),
-            ScriptKind::Append,
-            Language::DuckDbSql,
-        ),
-        (
+    let (people, users) = (table("crm", "main", "people"), table("crm", "main", "users"));
+    let orders = || main("orders_daily");
+    let (sql, postgres) = (Language::DuckDbSql, Language::PostgresSql);
+    vec![
+        Row("orders/raw", vec![raw], main("orders_raw"), &["nightly"], Some("ann"), ScriptKind::Append, sql),
+        Row(
             "orders/daily",
             vec![main("orders_raw")],
-            main("orders_daily"),
+            orders(),
             &["nightly", "core"],
             Some("ann"),
             ScriptKind::Replace,
-            Language::DuckDbSql,
+            sql,
         ),
-        ("reports/top", vec![main("orders_daily")], main("top"), &[], Some("bob"), ScriptKind::Merge, Language::Python),
-        (
-            "reports/late",
-            vec![main("orders_daily")],
-            table("main", "audit", "late"),
-            &["audit"],
-            None,
-            ScriptKind::View,
-            Language::DuckDbSql,
-        ),
-        (
-            "reports/weekly",
-            vec![main("top"), table("main", "audit", "late")],
-            exported,
-            &[],
-            None,
-            ScriptKind::Manual,
-            Language::PostgresSql,
-        ),
-        (
-            "users/load",
-            vec![table("crm", "main", "people")],
-            table("crm", "main", "users"),
-            &["core"],
-            Some("bob"),
-            ScriptKind::Replace,
-            Language::DuckDbSql,
-        ),
-    ];
-    let labels = rows.iter().map(|(name, _, _, tags, owner, kind, language)| ScriptLabels {
-        name: ScriptName((*name).into()),
+        Row("reports/top", vec![orders()], main("top"), &[], Some("bob"), ScriptKind::Merge, Language::Python),
+        Row("reports/late", vec![orders()], late.clone(), &["audit"], None, ScriptKind::View, sql),
+        Row("reports/weekly", vec![main("top"), late], exported, &[], None, ScriptKind::Manual, postgres),
+        Row("users/load", vec![people], users, &["core"], Some("bob"), ScriptKind::Replace, sql),
+    ]
+}
+
+/// raw files -> orders/raw -> orders/daily -> reports/{top, late} -> reports/weekly; users/load apart.
+fn project() -> (Graph, Vec<ScriptLabels>) {
+    let labels = rows().into_iter().map(|Row(name, _, _, tags, owner, kind, language)| ScriptLabels {
+        name: ScriptName(name.into()),
         tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         owner: owner.map(str::to_owned),
-        kind: Some(*kind),
-        language: *language,
+        kind: Some(kind),
+        language,
     });
-    let labels = labels.collect();
-    let scripts = rows.into_iter().map(|(name, reads, write, ..)| GraphScript {
+    let scripts = rows().into_iter().map(|Row(name, reads, write, ..)| GraphScript {
         name: ScriptName(name.into()),
         path: format!("pipelines/{name}.sql"),
         reads: uses(&reads),
@@ -86,7 +63,7 @@ fn project() -> (Graph, Vec<ScriptLabels>) {
     });
     let (graph, diagnostics) = build(scripts);
     assert_eq!(diagnostics, []);
-    (graph, labels)
+    (graph, labels.collect())
 }
 
 fn render(errors: &[SelectError]) -> String {
@@ -260,8 +237,8 @@ fn what_matches_nothing_names_the_nearest() {
     check(
         "orders_dayly",
         expect![[r#"
-        0..12: `orders_dayly` matches no script (did you mean `orders/daily`?)
-    "#]],
+            0..12: `orders_dayly` matches no script (did you mean `orders_daily`?)
+        "#]],
     );
     check(
         "order/",
