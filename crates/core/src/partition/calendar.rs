@@ -174,17 +174,17 @@ impl TimeSpec {
     pub(super) fn needs_offset(&self, text: &str, start: chrono::NaiveDateTime) -> PartitionError {
         let hourly = TimeSpec { unit: TimeUnit::Hour, ..self.clone() };
         let zone = self.zone();
-        // The middle of the hour too: where clocks change by half an hour only part of it may exist.
-        let mut keys: Vec<String> = [0, 45]
-            .into_iter()
-            .flat_map(|minutes| {
-                let local = zone.from_local_datetime(&(start + TimeDelta::minutes(minutes)));
-                [local.earliest(), local.latest()]
-            })
-            .flatten()
-            .map(|instant| format!("`{}`", hourly.key_of(instant.to_utc())))
-            .collect();
-        keys.dedup();
+        let mut keys: Vec<String> = Vec::new();
+        // Late in the hour too: where clocks change by half an hour only part of it may exist.
+        for minutes in [0, 45] {
+            let local = zone.from_local_datetime(&(start + TimeDelta::minutes(minutes)));
+            for instant in [local.earliest(), local.latest()].into_iter().flatten() {
+                let key = format!("`{}`", hourly.key_of(instant.to_utc()));
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+        }
         if keys.is_empty() {
             let reason = format!("the clock of {zone} skipped that hour");
             return PartitionError::NoSuchPeriod { text: text.to_owned(), reason };

@@ -192,7 +192,7 @@ fn lookback(map: PartitionMap) -> u32 {
     }
 }
 
-/// Returns where the `count`-th partition after the one that ends at or after `end` ends.
+/// Returns an end that reaches into the `count`-th partition after the last one that begins before `end`.
 fn steps_forward(spec: &TimeSpec, end: DateTime<Utc>, count: u32) -> DateTime<Utc> {
     (0..count).fold(end, |end, _| {
         let (_, last) = Period::with_window(spec.unit, spec.zone(), end - TimeDelta::nanoseconds(1));

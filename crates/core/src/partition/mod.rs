@@ -17,7 +17,7 @@ mod sql;
 mod zone;
 
 #[cfg(test)]
-mod tests {}
+mod tests;
 
 use std::fmt;
 

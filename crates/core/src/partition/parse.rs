@@ -34,7 +34,11 @@ pub fn read(text: &str) -> Result<Spelled, Unreadable> {
         2 => read_month(year, rest)?,
         3 => read_week(year, rest)?,
         5 => Spelled::Dates(Period::Day(read_date(year, rest)?)),
-        8 | 13 | 15 => read_hour(year, rest)?,
+        // `T09:00Z` is as long as `T09-0400`: an instant when it is no hour.
+        8 | 13 | 15 => match read_hour(year, rest) {
+            Err(Unreadable::Shape) => return read_instant(text),
+            read => read?,
+        },
         _ => return read_instant(text),
     };
     if YEARS.contains(&(year as i32)) { Ok(spelled) } else { Err(Unreadable::Calendar("years are 0001 to 9999")) }

@@ -27,10 +27,10 @@ impl TimeSpec {
             return text;
         }
         let utc = format!("timezone('UTC', CAST({column_sql} AS TIMESTAMPTZ))");
-        let seconds = format!("CAST(epoch({local}) - epoch({utc}) AS INTEGER)");
-        format!(
-            "{text} || printf('%s%02d%02d', CASE WHEN {seconds} < 0 THEN '-' ELSE '+' END, \
-             abs({seconds}) // 3600, abs({seconds}) // 60 % 60)"
-        )
+        indoc::formatdoc! {"
+            {text}
+            || CASE WHEN {local} < {utc} THEN '-' ELSE '+' END
+            || strftime(TIMESTAMP '2000-01-01' + (greatest({local}, {utc}) - least({local}, {utc})), '%H%M')"
+        }
     }
 }

@@ -14,7 +14,7 @@ mod lake;
 mod parse;
 
 #[cfg(test)]
-mod tests {}
+mod tests;
 
 pub use cast::{CastClass, cast_class};
 pub use contract::{ContractDiff, ContractDifference, contract_diff};
