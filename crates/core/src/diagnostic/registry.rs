@@ -61,5 +61,17 @@ macro_rules! codes {
 }
 
 codes! {
+    P001 = Error "syntax error in pintail.toml";
+    P002 = Error "unknown key in pintail.toml";
+    P003 = Error "value of the wrong type in pintail.toml";
+    P004 = Error "bad value in pintail.toml";
+    P005 = Error "environment variable is not set";
+    P006 = Error "unknown profile";
+    P007 = Error "name that no lake can have";
+    P008 = Error "catalog that is not supported";
+    P010 = Error "two scripts have one name";
+    P011 = Error "file that cannot be read";
+    P012 = Error "file that is not UTF-8";
+    P013 = Warning "no scripts found";
     P101 = Error "unknown annotation";
 }
