@@ -79,6 +79,8 @@ codes! {
     NOT_UTF8 = "P009" Error "a file of the project is not UTF-8 text";
     BAD_LAKE_NAME = "P010" Error "a lake has a name that is reserved or cannot be a name";
     PLAIN_SECRET = "P011" Error "a secret stands in pintail.toml as plain text";
+    CATALOG_NOT_SUPPORTED = "P012" Error "a lake's catalog is of a kind that Pintail does not use";
+    NO_SCRIPTS = "P013" Warning "the project has no scripts";
 
     UNKNOWN_ANNOTATION = "P101" Error "unknown annotation";
     LOOKS_LIKE_ANNOTATION = "P102" Warning "prose that looks like an annotation";

@@ -166,7 +166,7 @@ pub async fn assets_outside_lakes_have_no_snapshot(backend: &impl Backend) {
         record.version = None;
         store.record_success(&record).await.unwrap();
     }
-    let slices = store.current_slices(Some(&[customers.clone()])).await.unwrap();
+    let slices = store.current_slices(Some(std::slice::from_ref(&customers))).await.unwrap();
     expect![[r#"
         datatable://app/customers materialized attempt=a2
     "#]]

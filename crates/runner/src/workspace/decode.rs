@@ -1,0 +1,433 @@
+//! Reads `pintail.toml` into a [`Config`], section by section.
+//!
+//! Invariant: the result is always complete; what could not be read has its default and a diagnostic. Profiles that are
+//! not selected, and values that the selected one overrides, are checked for shape, but their variables may be unset.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use chrono_tz::{TZ_VARIANTS, Tz};
+use pintail_core::diagnostic::{Code, Diagnostic, nearest};
+use pintail_core::id::LakeName;
+use pintail_core::source::Span;
+use secrecy::SecretString;
+
+use super::catalog::{Catalog, Location, StoreUrl, classify, split_password};
+use super::config::{
+    Broker, BrokerKind, Config, DataPath, Datatable, Lake, ObjectStore, RunConfig, Setting, Variable, Volume,
+};
+use super::environment::Environment;
+use super::reader::{Mode, Reader, Resolved, quoted_list};
+use super::size::ByteSize;
+use super::toml_tree::{self, Node, Table, Value};
+
+/// The name of the configuration file in the project root.
+pub const CONFIG_FILE: &str = "pintail.toml";
+
+/// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
+const SECTIONS: [&str; 8] = ["lake", "store", "run", "datatable", "object_store", "volume", "vars", "packages"];
+
+/// Names that no lake may have: DuckDB's own, and the aliases that Pintail attaches.
+const RESERVED_LAKES: [&str; 6] = ["temp", "system", "memory", "lake", "pg_catalog", "information_schema"];
+
+/// Names that scripts already know with a `$`.
+const RESERVED_VARIABLES: [&str; 5] =
+    ["partition", "partition_start", "partition_end", "upstream_snapshot", "first_run"];
+
+/// What a configuration is read with.
+#[derive(Clone, Copy, Debug)]
+pub struct ConfigSource<'a> {
+    /// The project root, which relative paths are below.
+    pub root: &'a Path,
+    /// The selected profile.
+    pub profile: Option<&'a str>,
+    /// What `${NAME}` refers to.
+    pub environment: &'a Environment,
+}
+
+/// Reads the text of `pintail.toml` (`None`: there is no such file) with everything that is wrong in it.
+pub fn read_config(text: Option<&str>, source: &ConfigSource<'_>) -> (Config, Vec<Diagnostic>) {
+    let mut reader = Reader::new(text.unwrap_or_default(), source.environment);
+    let (mut base, errors) = toml_tree::parse(text.unwrap_or_default());
+    for error in errors {
+        reader.report(Code::TOML_SYNTAX, error.span, error.message, "");
+    }
+    reader.deny_unknown(&base, CONFIG_FILE, &sections_and("profile"));
+    let profiles = take_profiles(&mut reader, &mut base);
+    let mut decoder = Decoder { reader, root: source.root };
+    for (name, profile) in &profiles {
+        decoder.reader.deny_unknown(profile, &format!("[profile.{name}]"), &sections_and("defer"));
+        decoder.check(profile);
+        decoder.check_defer(profile, &profiles);
+    }
+    let mut config = match selected(&mut decoder.reader, source.profile, &profiles) {
+        Some((name, profile)) => {
+            decoder.check(&base);
+            toml_tree::overlay(&mut base, profile);
+            let mut config = decoder.config(&base);
+            config.profile = Some(name.to_owned());
+            config.defer = decoder.reader.text(profile, "defer").map(|defer| defer.value);
+            config
+        }
+        None => decoder.config(&base),
+    };
+    let (secrets, diagnostics) = decoder.reader.finish();
+    config.secrets = secrets;
+    (config, diagnostics)
+}
+
+type Profiles = BTreeMap<String, Table>;
+
+/// Takes the profiles out of the document.
+fn take_profiles(reader: &mut Reader<'_>, base: &mut Table) -> Profiles {
+    let profiles = reader.named_tables(base, "profile");
+    let profiles = profiles.into_iter().map(|(name, _, table)| (name.to_owned(), table.clone())).collect();
+    base.remove("profile");
+    profiles
+}
+
+/// Returns the selected profile; an unknown one is noted.
+fn selected<'p>(
+    reader: &mut Reader<'_>,
+    name: Option<&'p str>,
+    profiles: &'p Profiles,
+) -> Option<(&'p str, &'p Table)> {
+    let name = name?;
+    if let Some(profile) = profiles.get(name) {
+        return Some((name, profile));
+    }
+    let message = format!("unknown profile `{name}`");
+    reader.report_file(Diagnostic::new(Code::UNKNOWN_PROFILE, CONFIG_FILE, None, message).with_help(profile_help(name, profiles)));
+    None
+}
+
+fn profile_help(name: &str, profiles: &Profiles) -> String {
+    if let Some(near) = nearest(name, profiles.keys().map(String::as_str)) {
+        return format!("did you mean `{near}`?");
+    }
+    match profiles.len() {
+        0 => format!("add a section `[profile.{name}]`"),
+        _ => format!("known profiles: {}", quoted_list(&profiles.keys().map(String::as_str).collect::<Vec<_>>())),
+    }
+}
+
+/// Returns the sections that a file and a profile share, and one more key.
+fn sections_and(more: &'static str) -> Vec<&'static str> {
+    let brokers = BrokerKind::ALL.iter().map(|(_, name)| *name);
+    SECTIONS.iter().copied().chain(brokers).chain([more]).collect()
+}
+
+/// Turns sections into values.
+struct Decoder<'a> {
+    reader: Reader<'a>,
+    root: &'a Path,
+}
+
+impl Decoder<'_> {
+    /// Checks a table whose values are not used as they stand.
+    fn check(&mut self, table: &Table) {
+        self.reader.mode = Mode::Check;
+        self.config(table);
+        self.reader.mode = Mode::Resolve;
+    }
+
+    fn check_defer(&mut self, profile: &Table, profiles: &Profiles) {
+        let Some(defer) = self.reader.text(profile, "defer") else { return };
+        if !profiles.contains_key(&defer.value) {
+            let help = profile_help(&defer.value, profiles);
+            self.reader.report(Code::UNKNOWN_PROFILE, defer.span, format!("unknown profile `{}`", defer.value), help);
+        }
+    }
+
+    fn config(&mut self, table: &Table) -> Config {
+        let mut config = Config::embedded(self.root);
+        self.lakes(table, &mut config);
+        self.store(table, &mut config);
+        self.run(table, &mut config.run);
+        self.datatables(table, &mut config);
+        self.object_stores(table, &mut config);
+        self.volumes(table, &mut config);
+        self.vars(table, &mut config);
+        self.brokers(table, &mut config);
+        if let Some(packages) = self.reader.table(table, "packages") {
+            config.packages = self.settings(packages);
+        }
+        config
+    }
+
+    fn lakes(&mut self, table: &Table, config: &mut Config) {
+        for (name, span, lake) in self.reader.named_tables(table, "lake") {
+            let place = format!("[lake.{name}]");
+            self.reader.deny_unknown(lake, &place, &["catalog", "data", "password"]);
+            if let Some(problem) = problem_of_lake_name(name) {
+                let help = "lower-case letters, digits and `_`, such as `main` or `raw_events`";
+                self.reader.report(Code::BAD_LAKE_NAME, span, format!("`{name}` cannot name a lake: {problem}"), help);
+                continue;
+            }
+            let name = LakeName(name.to_owned());
+            let lake = self.lake(&name, lake);
+            config.lakes.insert(name, lake);
+        }
+    }
+
+    fn lake(&mut self, name: &LakeName, table: &Table) -> Lake {
+        let mut lake = Lake::embedded(self.root, name);
+        let password = self.reader.secret(table, "password");
+        if let Some(text) = self.reader.text(table, "catalog") {
+            lake.catalog = self.catalog(&text, password).unwrap_or(lake.catalog);
+        }
+        if let Some(data) = self.reader.text(table, "data") {
+            let is_url = data.value.contains("://");
+            lake.data = if is_url { DataPath::Url(data.value) } else { DataPath::Local(self.root.join(data.value)) };
+        }
+        lake
+    }
+
+    fn catalog(&mut self, text: &Resolved, password: Option<SecretString>) -> Option<Catalog> {
+        const WORKING: &str = "use `sqlite:<path>` on one machine, or `postgres:<connection>` for several";
+        match classify(&text.value) {
+            Location::Sqlite(path) => Some(Catalog::Sqlite { path: self.root.join(path) }),
+            Location::Postgres(connection) => {
+                let (connection, inner) = self.connection("catalog", connection, text);
+                Some(Catalog::Postgres { connection, password: password.or(inner) })
+            }
+            Location::DuckDbFile => {
+                let message = "a DuckDB file cannot be a catalog: it takes neither a second process nor a pinned alias";
+                self.reader.report(Code::CATALOG_NOT_SUPPORTED, text.span, message, WORKING);
+                None
+            }
+            Location::Unknown => {
+                self.reader.bad_value("catalog", text, "`sqlite:<path>` or `postgres:<connection>`", WORKING);
+                None
+            }
+        }
+    }
+
+    /// Takes the password out of a Postgres connection; one that stands in the file is refused.
+    fn connection(&mut self, key: &str, connection: &str, text: &Resolved) -> (String, Option<SecretString>) {
+        self.deny_literal_password(key, text);
+        let split = split_password(connection);
+        let password = split.password.map(|password| self.reader.secrets.wrap(&password));
+        if password.is_some() && text.from_environment {
+            // The engine may print the whole text as it was given.
+            self.reader.secrets.add(&text.value);
+        }
+        (split.connection, password)
+    }
+
+    /// Notes a password that stands in the connection as it is written in the file.
+    fn deny_literal_password(&mut self, key: &str, text: &Resolved) {
+        let written = text.written.strip_prefix("postgres:").filter(|rest| !rest.starts_with("//"));
+        let password = split_password(written.unwrap_or(&text.written)).password;
+        if password.is_some_and(|password| !password.is_empty() && !password.contains("${")) {
+            self.reader.literal_secret(key, text.span);
+        }
+    }
+
+    fn store(&mut self, table: &Table, config: &mut Config) {
+        let Some(store) = self.reader.table(table, "store") else { return };
+        self.reader.deny_unknown(store, "[store]", &["url"]);
+        let Some(url) = self.reader.text(store, "url") else { return };
+        match classify(&url.value) {
+            Location::Sqlite(path) => config.store = StoreUrl::Sqlite { path: self.root.join(path) },
+            Location::Postgres(connection) => {
+                let (connection, password) = self.connection("url", connection, &url);
+                config.store = StoreUrl::Postgres { connection, password };
+            }
+            Location::DuckDbFile | Location::Unknown => {
+                let expected = "`sqlite:<path>` or `postgres:<connection>`";
+                self.reader.bad_value("url", &url, expected, "write `sqlite:.pintail/store.sqlite`");
+            }
+        }
+    }
+
+    fn run(&mut self, table: &Table, run: &mut RunConfig) {
+        const KEYS: [&str; 9] = [
+            "slots",
+            "memory_limit",
+            "temp_directory",
+            "temp_limit",
+            "keep_runs",
+            "keep_days",
+            "timezone",
+            "atomic",
+            "worker",
+        ];
+        let Some(table) = self.reader.table(table, "run") else { return };
+        self.reader.deny_unknown(table, "[run]", &KEYS);
+        run.slots = self.reader.positive(table, "slots").unwrap_or(run.slots);
+        run.memory_limit = self.size(table, "memory_limit").unwrap_or(run.memory_limit);
+        run.temp_limit = self.size(table, "temp_limit").unwrap_or(run.temp_limit);
+        run.keep_runs = self.reader.count(table, "keep_runs").unwrap_or(run.keep_runs);
+        run.keep_days = self.reader.count(table, "keep_days").unwrap_or(run.keep_days);
+        run.timezone = self.timezone(table).unwrap_or(run.timezone);
+        run.atomic = self.reader.boolean(table, "atomic").unwrap_or(run.atomic);
+        if let Some(directory) = self.reader.text(table, "temp_directory") {
+            run.temp_directory = self.root.join(directory.value);
+        }
+        if let Some(tags) = self.reader.texts(table, "worker") {
+            run.worker = tags.into_iter().map(|tag| tag.value).collect();
+        }
+    }
+
+    fn size(&mut self, table: &Table, key: &str) -> Option<ByteSize> {
+        let text = self.reader.text(table, key)?;
+        let size = ByteSize::parse(&text.value);
+        if size.is_none() {
+            self.reader.bad_value(key, &text, "a size", "write a number and a unit, such as `4GB` or `512MiB`");
+        }
+        size
+    }
+
+    fn timezone(&mut self, table: &Table) -> Option<Tz> {
+        let text = self.reader.text(table, "timezone")?;
+        let zone = text.value.parse().ok();
+        if zone.is_none() {
+            let near = nearest(&text.value, TZ_VARIANTS.iter().map(|zone| zone.name()));
+            let help = near.map_or("such as `Europe/Berlin`".to_owned(), |near| format!("did you mean `{near}`?"));
+            self.reader.bad_value("timezone", &text, "an IANA time zone", &help);
+        }
+        zone
+    }
+
+    fn datatables(&mut self, table: &Table, config: &mut Config) {
+        for (name, span, table) in self.reader.named_tables(table, "datatable") {
+            self.reader.deny_unknown(table, &format!("[datatable.{name}]"), &["url"]);
+            self.asset_name("datatable", name, span);
+            let Some(url) = self.required(table, "datatable", name, span, "url") else { continue };
+            self.deny_literal_password("url", &url);
+            self.reader.secrets.add(&split_password(&url.value).password.unwrap_or_default());
+            let wrapped =
+                if url.from_environment { self.reader.secrets.wrap(&url.value) } else { SecretString::from(url.value) };
+            config.datatables.insert(name.to_owned(), Datatable { url: wrapped });
+        }
+    }
+
+    fn object_stores(&mut self, table: &Table, config: &mut Config) {
+        for (name, span, table) in self.reader.named_tables(table, "object_store") {
+            self.reader.deny_unknown(table, &format!("[object_store.{name}]"), &["url", "key", "secret"]);
+            self.asset_name("object_store", name, span);
+            let (key, secret) = (self.reader.secret(table, "key"), self.reader.secret(table, "secret"));
+            let Some(url) = self.required(table, "object_store", name, span, "url") else { continue };
+            if !url.value.starts_with("s3://") {
+                self.reader.bad_value("url", &url, "an `s3://` URL", "write `s3://bucket/prefix`");
+                continue;
+            }
+            config.object_stores.insert(name.to_owned(), ObjectStore { url: url.value, key, secret });
+        }
+    }
+
+    fn volumes(&mut self, table: &Table, config: &mut Config) {
+        for (name, span, table) in self.reader.named_tables(table, "volume") {
+            self.reader.deny_unknown(table, &format!("[volume.{name}]"), &["path"]);
+            self.asset_name("volume", name, span);
+            if name == "project" {
+                let message = "`project` cannot name a volume: it is the project root";
+                self.reader.report(Code::BAD_SETTING, span, message, "");
+                continue;
+            }
+            let Some(path) = self.required(table, "volume", name, span, "path") else { continue };
+            config.volumes.insert(name.to_owned(), Volume { path: self.root.join(path.value) });
+        }
+    }
+
+    /// Returns the text under `key`, which a used section must have; an overlay may leave it to its base.
+    fn required(&mut self, table: &Table, section: &str, name: &str, span: Span, key: &str) -> Option<Resolved> {
+        if self.reader.mode == Mode::Resolve && !table.contains_key(key) {
+            let message = format!("`[{section}.{name}]` needs `{key}`");
+            self.reader.report(Code::BAD_SETTING, span, message, format!("add `{key} = \"…\"`"));
+        }
+        self.reader.text(table, key)
+    }
+
+    /// Notes a name that an asset URI cannot hold.
+    fn asset_name(&mut self, section: &str, name: &str, span: Span) {
+        if !is_name(name) {
+            let help = "lower-case letters, digits and `_`, such as `landing_2`";
+            self.reader.report(Code::BAD_SETTING, span, format!("`{name}` cannot name an entry of `[{section}]`"), help);
+        }
+    }
+
+    fn vars(&mut self, table: &Table, config: &mut Config) {
+        let Some(vars) = self.reader.table(table, "vars") else { return };
+        for (name, node) in vars {
+            if RESERVED_VARIABLES.contains(&name.as_str()) || !is_name(name) {
+                let help = "lower-case letters, digits and `_`; not a name that Pintail sets itself";
+                self.reader.report(Code::BAD_SETTING, node.key, format!("`{name}` cannot name a variable"), help);
+                continue;
+            }
+            if let Some(value) = self.variable(node, name) {
+                config.vars.insert(name.clone(), value);
+            }
+        }
+    }
+
+    fn variable(&mut self, node: &Node, name: &str) -> Option<Variable> {
+        match node.value {
+            Value::Text(_) => self.reader.text_of(node, name).map(|text| Variable::Text(text.value)),
+            Value::Integer(integer) => Some(Variable::Integer(integer)),
+            Value::Float(float) => Some(Variable::Float(float)),
+            Value::Boolean(boolean) => Some(Variable::Boolean(boolean)),
+            Value::Other(_) | Value::Array(_) | Value::Table(_) => {
+                let message = format!("`{name}` must be a string, a number or a boolean, found {}", node.value.kind());
+                self.reader.report(Code::WRONG_TYPE, node.span, message, "");
+                None
+            }
+        }
+    }
+
+    fn brokers(&mut self, table: &Table, config: &mut Config) {
+        for (kind, name) in BrokerKind::ALL {
+            if let Some(settings) = self.reader.table(table, name) {
+                let settings = self.settings(settings);
+                config.brokers.insert(kind, Broker { settings });
+            }
+        }
+    }
+
+    fn settings(&mut self, table: &Table) -> BTreeMap<String, Setting> {
+        let settings = table.iter().filter_map(|(key, node)| Some((key.clone(), self.setting(node, key)?)));
+        settings.collect()
+    }
+
+    fn setting(&mut self, node: &Node, key: &str) -> Option<Setting> {
+        Some(match &node.value {
+            Value::Text(_) => {
+                let text = self.reader.text_of(node, key)?;
+                match text.from_environment {
+                    true => Setting::Secret(self.reader.secrets.wrap(&text.value)),
+                    false => Setting::Text(text.value),
+                }
+            }
+            Value::Integer(integer) => Setting::Integer(*integer),
+            Value::Float(float) => Setting::Float(*float),
+            Value::Boolean(boolean) => Setting::Boolean(*boolean),
+            Value::Array(items) => Setting::List(items.iter().filter_map(|item| self.setting(item, key)).collect()),
+            Value::Table(table) => Setting::Table(self.settings(table)),
+            Value::Other(kind) => {
+                self.reader.report(Code::WRONG_TYPE, node.span, format!("`{key}` cannot be {kind}"), "");
+                return None;
+            }
+        })
+    }
+}
+
+/// Returns why `name` cannot name a lake.
+fn problem_of_lake_name(name: &str) -> Option<&'static str> {
+    if RESERVED_LAKES.contains(&name.to_ascii_lowercase().as_str()) {
+        return Some("the engine uses that name itself");
+    }
+    if name.starts_with("_pt_") {
+        return Some("names that begin with `_pt_` are generated ones");
+    }
+    (!is_name(name)).then_some("it is not a plain lower-case name")
+}
+
+/// Returns whether `name` can stand in URIs and SQL without quotes.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_') && name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests;

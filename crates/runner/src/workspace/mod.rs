@@ -1,0 +1,24 @@
+//! The project as it lies on disk: `pintail.toml` and the files of scripts, tests and macros.
+//!
+//! Invariant: loading never fails half way; what is wrong is a diagnostic, and everything else is there. Only the caller
+//! reads the environment; here it is an argument.
+
+mod catalog;
+mod config;
+mod decode;
+mod environment;
+mod load;
+mod reader;
+mod secrets;
+mod size;
+mod toml_tree;
+
+pub use catalog::{Catalog, StoreUrl};
+pub use config::{
+    Broker, BrokerKind, Config, DataPath, Datatable, Lake, ObjectStore, Packages, RunConfig, Setting, Variable, Volume,
+};
+pub use decode::{CONFIG_FILE, ConfigSource, read_config};
+pub use environment::Environment;
+pub use load::{Project, ScriptFile, TestFile, find_root, load_project};
+pub use secrets::Secrets;
+pub use size::ByteSize;
