@@ -52,7 +52,7 @@ fn name_clashes(scripts: &[GraphScript]) -> Vec<Diagnostic> {
             format!("the names `{}` and `{}` are equal but for case", first.name, script.name)
         };
         let help = format!("rename {} or {}", first.path, script.path);
-        found.push(Diagnostic::new(Code::P309, &script.path, None, message).with_help(help));
+        found.push(Diagnostic::new(Code::NAMES_CLASH, &script.path, None, message).with_help(help));
     }
     found
 }
@@ -73,7 +73,7 @@ fn find_writers(scripts: &[GraphScript], diagnostics: &mut Vec<Diagnostic>) -> H
             let first = &scripts[first.0];
             let message = format!("`{}` is already written by `{}`", write.asset, first.name);
             let help = format!("let one of {} and {} write another table", first.path, script.path);
-            diagnostics.push(Diagnostic::new(Code::P302, &script.path, write.reason.span(), message).with_help(help));
+            diagnostics.push(Diagnostic::new(Code::ASSET_WRITTEN_TWICE, &script.path, write.reason.span(), message).with_help(help));
         }
     }
     writers
