@@ -65,6 +65,14 @@ text_id!(
     LakeName
 );
 text_id!(
+    /// A project; every row of a metadata store carries it, so that many projects can share one store.
+    ProjectName
+);
+text_id!(
+    /// One living process of Pintail, so that what a dead one left open can be told apart.
+    PresenceId
+);
+text_id!(
     /// SHA-256 (lower-case hex) of a script's text with line ends normalised.
     ScriptHash
 );

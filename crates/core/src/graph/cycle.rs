@@ -61,7 +61,7 @@ fn describe(graph: &Graph, components: &Components, members: &[NodeId]) -> Diagn
     let others = members.len() - edges.len();
     let more = if others == 0 { String::new() } else { format!("\n{others} more scripts hang in the same knot") };
     let help = format!("remove one of these reads:\n{}{more}", reasons.join("\n"));
-    Diagnostic::new(Code::P301, &reader.path, read.reason.span(), message)
+    Diagnostic::new(Code::GRAPH_CYCLE, &reader.path, read.reason.span(), message)
         .with_label(read.reason.span(), format!("reads `{}`", read.asset))
         .with_help(help)
 }

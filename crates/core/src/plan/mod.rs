@@ -1,1 +1,19 @@
-//! The planner: facts in, an ordered list of steps with reasons out.
+//! The planner: facts in, an ordered list of steps with their reasons out.
+//!
+//! Invariant: `plan`, `--dry-run`, the executor and every page show the same list. The planner reads nothing: scripts,
+//! slices, changes and heads come in as facts, time too. Linear in scripts, partitions and edges.
+
+mod changes;
+mod facts;
+mod request;
+mod stale;
+mod steps;
+
+pub use changes::LastChanges;
+pub use facts::{Facts, ScriptFacts, SliceFacts, SliceVersion};
+pub use request::{Partitions, Request};
+pub use stale::{SliceStatus, slice_status};
+pub use steps::{Hint, Plan, PlanError, Reason, Step, plan};
+
+#[cfg(test)]
+mod tests;

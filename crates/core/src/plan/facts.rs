@@ -1,0 +1,74 @@
+//! What the planner is told.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::{DateTime, Utc};
+
+use super::LastChanges;
+use crate::asset::Asset;
+use crate::id::{LakeName, ScriptHash, ScriptName, SnapshotId};
+use crate::partition::{PartitionKey, TimeSpec};
+
+/// One script that can run, as far as planning needs it.
+#[derive(Clone, Debug)]
+pub struct ScriptFacts {
+    /// Its name.
+    pub name: ScriptName,
+    /// The hash of its text.
+    pub hash: ScriptHash,
+    /// What it writes; `None` for a script without a lake target.
+    pub asset: Option<Asset>,
+    /// The strategy's word, for people.
+    pub strategy: &'static str,
+    /// Whether it makes a view, which has no data to go stale.
+    pub is_view: bool,
+    /// Its time partitions.
+    pub partition: Option<TimeSpec>,
+    /// What it reads, views replaced by what is behind them.
+    pub reads: Vec<Asset>,
+    /// Whether something in it could not be resolved, so that its inputs are not known.
+    pub has_unknown_reads: bool,
+    /// The scripts that must come before it, as indices of lower position.
+    pub upstream: Vec<usize>,
+}
+
+/// The version of a slice that is live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceVersion {
+    /// Its snapshot.
+    pub snapshot: SnapshotId,
+    /// The script that wrote it.
+    pub script_hash: ScriptHash,
+    /// The pins that it was computed at.
+    pub inputs: BTreeMap<LakeName, SnapshotId>,
+    /// The fingerprints of the files that it read.
+    pub files: BTreeMap<String, String>,
+    /// When it was written.
+    pub finished: DateTime<Utc>,
+}
+
+/// What is remembered of one slice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SliceFacts {
+    /// The live version; `None` when there never was one.
+    pub version: Option<SliceVersion>,
+    /// Whether the newest attempt failed.
+    pub has_failed: bool,
+}
+
+/// Everything the planner needs.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// The scripts in topological order.
+    pub scripts: &'a [ScriptFacts],
+    /// The slices that are remembered, by asset and partition.
+    pub slices: &'a HashMap<(Asset, Option<PartitionKey>), SliceFacts>,
+    /// When each lake table last changed.
+    pub changes: &'a LastChanges,
+    /// The fingerprints of the files that scripts read, by asset.
+    pub files: &'a BTreeMap<String, String>,
+    /// The head of each lake: the run's pins.
+    pub heads: &'a BTreeMap<LakeName, SnapshotId>,
+    /// Now.
+    pub now: DateTime<Utc>,
+}

@@ -1,0 +1,4 @@
+-- accepted_values status
+SELECT *
+FROM "_pt_w_main"."main"."orders" AS _pt_rows
+WHERE "status" NOT IN ('open');

@@ -1,0 +1,14 @@
+-- relationships customer_id -> ducklake://main/customers.id
+SELECT *
+FROM "_pt_w_main"."main"."orders" AS _pt_rows
+WHERE "customer_id" IS NOT NULL
+  AND NOT EXISTS (
+    SELECT 1
+    FROM "lake"."main"."customers" AS _pt_parent
+    WHERE _pt_parent."id" = _pt_rows."customer_id"
+  );
+
+-- ignored
+SELECT count(*) AS ignored
+FROM "_pt_w_main"."main"."orders" AS _pt_rows
+WHERE "customer_id" IS NULL;

@@ -1,0 +1,8 @@
+-- insert the staged rows
+INSERT INTO "_pt_w_main"."main"."orders" BY NAME
+SELECT
+  "id",
+  "ordered_at",
+  CAST("total" AS BIGINT) AS "total",
+  '2026-01-02' AS "_partition"
+FROM "_pt_stage";

@@ -1,0 +1,7 @@
+-- insert the staged rows
+INSERT INTO "_pt_w_main"."main"."orders" BY NAME
+SELECT
+  "id",
+  "ordered_at",
+  CAST("total" AS BIGINT) AS "total"
+FROM "_pt_stage";

@@ -1,0 +1,194 @@
+//! What an engine message means: its kind, its position, and how the caller should react.
+//!
+//! This is the only file that matches on the texts of DuckDB and its extensions; each phrase has a test. DuckDB's C
+//! interface gives no codes, so there is no other way.
+
+pub use pintail_core::write::ErrorClass;
+use serde::Deserialize;
+
+/// One engine message, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineMessage {
+    /// DuckDB's exception type, such as `Binder` or `TransactionContext`; empty when the text names none.
+    pub kind: String,
+    /// The message for people, without the type and without the quoted source lines.
+    pub message: String,
+    /// The byte offset in the text that was sent.
+    pub position: Option<usize>,
+    /// Names that the engine proposes instead.
+    pub candidates: Vec<String>,
+    /// How to react.
+    pub class: ErrorClass,
+}
+
+/// The JSON form that `errors_as_json` gives.
+#[derive(Deserialize)]
+struct JsonError {
+    exception_type: String,
+    exception_message: String,
+    #[serde(default)]
+    position: Option<String>,
+    #[serde(default)]
+    candidates: Option<String>,
+}
+
+/// Phrases that decide the class whatever the exception type says, most specific first.
+const PHRASES: &[(&str, ErrorClass)] = &[
+    ("Interrupted!", ErrorClass::Cancelled),
+    ("Transaction conflict", ErrorClass::Conflict),
+    ("Exceeded the maximum retry count", ErrorClass::Conflict),
+    // On a SQLite catalog a true conflict shows as a lock error at COMMIT.
+    ("Failed to flush changes into DuckLake: database is locked", ErrorClass::Conflict),
+    ("Failed to commit DuckLake transaction", ErrorClass::Conflict),
+    ("database is locked", ErrorClass::Transient),
+    ("Conflicting lock is held", ErrorClass::Transient),
+    ("GetValueInternal on a value that is NULL", ErrorClass::Transient),
+    ("server closed the connection unexpectedly", ErrorClass::Transient),
+    ("Could not connect to server", ErrorClass::Transient),
+    ("No space left on device", ErrorClass::User),
+    ("database has been invalidated", ErrorClass::Bug),
+];
+
+/// Exception types that are faults of the engine, not of the statement.
+const BUG_KINDS: &[&str] = &["INTERNAL", "FATAL", "Serialization"];
+
+impl EngineMessage {
+    /// Takes the text of a DuckDB error apart.
+    pub fn parse(text: &str) -> Self {
+        let (kind, message, position, candidates) = match parse_json(text) {
+            Some(error) => {
+                let position = error.position.and_then(|position| position.parse().ok());
+                let candidates = error.candidates.map(|names| split_candidates(&names)).unwrap_or_default();
+                (error.exception_type, error.exception_message, position, candidates)
+            }
+            None => {
+                let (kind, message) = split_kind(text);
+                (kind, message, None, Vec::new())
+            }
+        };
+        let message = without_source_lines(&message);
+        let class = classify(&kind, &message);
+        Self { kind, message, position, candidates, class }
+    }
+
+    /// Returns whether the text says that there was no transaction to roll back, which a ROLLBACK after a failed COMMIT
+    /// always answers.
+    pub fn is_no_transaction(&self) -> bool {
+        self.message.contains("no transaction is active")
+    }
+
+    /// Returns whether the text says that a snapshot is not there (expired, or above the head).
+    pub fn is_no_snapshot(&self) -> bool {
+        self.message.contains("No snapshot found at")
+    }
+
+    /// Returns whether the text says that the catalog was made with another data path.
+    pub fn is_data_path_mismatch(&self) -> bool {
+        self.message.contains("DATA_PATH") && self.message.contains("does not match")
+    }
+
+    /// Returns whether the text says that the lake's catalog is not there.
+    pub fn is_missing_catalog(&self) -> bool {
+        self.message.contains("does not exist") || self.message.contains("unable to open database file")
+    }
+}
+
+fn parse_json(text: &str) -> Option<JsonError> {
+    // Parser errors arrive as `Parser Error: {json}`, the others as bare JSON.
+    let start = text.find('{')?;
+    let prefix = text[..start].trim_end();
+    if !(prefix.is_empty() || prefix.ends_with("Error:")) {
+        return None;
+    }
+    serde_json::from_str(&text[start..]).ok()
+}
+
+fn split_candidates(names: &str) -> Vec<String> {
+    names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+fn split_kind(text: &str) -> (String, String) {
+    match text.split_once(" Error: ") {
+        Some((kind, message)) if kind.split_whitespace().count() <= 3 && !kind.contains('\n') => {
+            (kind.to_owned(), message.to_owned())
+        }
+        _ => (String::new(), text.to_owned()),
+    }
+}
+
+/// Drops `LINE 1: …` and its caret: positions are shown in the user's own file instead.
+fn without_source_lines(message: &str) -> String {
+    let end = message.find("\n\nLINE ").or_else(|| message.find("\nLINE ")).unwrap_or(message.len());
+    message[..end].trim().to_owned()
+}
+
+fn classify(kind: &str, message: &str) -> ErrorClass {
+    if let Some((_, class)) = PHRASES.iter().find(|(phrase, _)| message.contains(phrase)) {
+        return *class;
+    }
+    match BUG_KINDS.iter().any(|bug| kind.eq_ignore_ascii_case(bug)) {
+        true => ErrorClass::Bug,
+        false => ErrorClass::User,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EngineMessage, ErrorClass};
+
+    fn class(text: &str) -> ErrorClass {
+        EngineMessage::parse(text).class
+    }
+
+    #[test]
+    fn each_phrase_has_its_class() {
+        let conflict = "TransactionContext Error: Failed to commit: Failed to commit DuckLake transaction.\n";
+        assert_eq!(class(&format!("{conflict}Transaction conflict - attempting to delete")), ErrorClass::Conflict);
+        assert_eq!(
+            class(&format!("{conflict}Failed to flush changes into DuckLake: database is locked")),
+            ErrorClass::Conflict
+        );
+        assert_eq!(
+            class("x Error: Exceeded the maximum retry count of 10 set by the ducklake_max_retry_count setting"),
+            ErrorClass::Conflict
+        );
+        assert_eq!(class("Invalid Error: Failed to query: database is locked"), ErrorClass::Transient);
+        assert_eq!(class("IO Error: Could not set lock: Conflicting lock is held"), ErrorClass::Transient);
+        assert_eq!(
+            class("INTERNAL Error: Calling GetValueInternal on a value that is NULL"),
+            ErrorClass::Transient
+        );
+        assert_eq!(class("IO Error: server closed the connection unexpectedly"), ErrorClass::Transient);
+        assert_eq!(class("INTERRUPT Error: Interrupted!"), ErrorClass::Cancelled);
+        assert_eq!(class("INTERNAL Error: SetMin or SetMax called with Value"), ErrorClass::Bug);
+        assert_eq!(class("FATAL Error: database has been invalidated because of a previous fatal error"), ErrorClass::Bug);
+        assert_eq!(class("IO Error: Failed to write: No space left on device"), ErrorClass::User);
+        assert_eq!(class("Binder Error: no such column"), ErrorClass::User);
+    }
+
+    #[test]
+    fn json_errors_give_position_and_candidates() {
+        let text = r#"{"exception_type":"Binder","exception_message":"Referenced column \"nmae\" not found\n\nLINE 1: x","candidates":"name, a","position":"21","error_subtype":"COLUMN_NOT_FOUND"}"#;
+        let message = EngineMessage::parse(text);
+        assert_eq!(message.kind, "Binder");
+        assert_eq!(message.message, "Referenced column \"nmae\" not found");
+        assert_eq!(message.position, Some(21));
+        assert_eq!(message.candidates, ["name", "a"]);
+        let parser = EngineMessage::parse(&format!("Parser Error: {text}"));
+        assert_eq!(parser.position, Some(21));
+    }
+
+    #[test]
+    fn a_brace_inside_plain_text_is_not_json() {
+        let message = EngineMessage::parse("Invalid Input Error: bad value {a}");
+        assert_eq!(message.kind, "Invalid Input");
+        assert_eq!(message.message, "bad value {a}");
+    }
+
+    #[test]
+    fn rollback_without_transaction_is_recognised() {
+        let message = EngineMessage::parse("TransactionContext Error: cannot rollback - no transaction is active");
+        assert!(message.is_no_transaction());
+        assert!(EngineMessage::parse("Invalid Input Error: No snapshot found at version 9999").is_no_snapshot());
+    }
+}

@@ -1,0 +1,146 @@
+//! The guard of a lake: leases and pins in `<catalog>.guard.sqlite`, and who of their owners is alive.
+//!
+//! It lies beside the lake, so that two projects that share a lake share its guard. Opened by sqlx only, never by DuckDB.
+//! A lease keeps two runs from staging the same slice; it does not make a commit safe: the check inside the transaction
+//! does. An owner that died (its presence lock is free) loses its leases and pins at once, so nothing waits for a timeout
+//! after a kill.
+
+mod lease;
+mod pin;
+mod presence;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+pub use lease::{Lease, LeaseAnswer, LeaseHolder, LeaseKey};
+pub use pin::{Pin, PinId};
+pub use presence::{OwnerId, Presence};
+
+use crate::classify::ErrorClass;
+use crate::lake::LakeLocation;
+
+/// A failed guard operation.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// The guard's database failed.
+    #[error("could not {operation} in the guard {}", .path.display())]
+    Database {
+        /// What was being done.
+        operation: &'static str,
+        /// The guard's file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// A presence file failed.
+    #[error("could not {operation} {}", .path.display())]
+    Presence {
+        /// What was being done.
+        operation: &'static str,
+        /// The presence file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl GuardError {
+    /// Returns how the caller should react.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            GuardError::Database { source, .. } if is_busy(source) => ErrorClass::Transient,
+            GuardError::Database { .. } => ErrorClass::Bug,
+            GuardError::Presence { .. } => ErrorClass::User,
+        }
+    }
+}
+
+fn is_busy(error: &sqlx::Error) -> bool {
+    // 5 is SQLITE_BUSY and 6 SQLITE_LOCKED; the extended codes carry them in their low byte.
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
+}
+
+/// The guard of one lake, opened by one process.
+#[derive(Debug)]
+pub struct Guard {
+    path: PathBuf,
+    pool: SqlitePool,
+    presence: Presence,
+}
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS lease (
+        asset TEXT NOT NULL,
+        partition TEXT,
+        token INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        process INTEGER NOT NULL,
+        run TEXT NOT NULL,
+        since_micros INTEGER NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX IF NOT EXISTS lease_key ON lease (asset, coalesce(partition, ''));
+    CREATE TABLE IF NOT EXISTS token (last INTEGER NOT NULL) STRICT;
+    INSERT INTO token SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM token);
+    CREATE TABLE IF NOT EXISTS pin (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        snapshot INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        since_micros INTEGER NOT NULL
+    ) STRICT;
+";
+
+impl Guard {
+    /// Opens the guard of `lake`, making it when it is not there, and announces this process.
+    pub async fn open(lake: &LakeLocation) -> Result<Self, GuardError> {
+        let path = beside(lake.catalog_file(), ".guard.sqlite");
+        let presence = Presence::announce(&beside(lake.catalog_file(), ".owners"))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // The guard outlives a process, not a power cut: after one, no owner is alive and every row is void.
+            .synchronous(SqliteSynchronous::Normal)
+            .busy_timeout(Duration::from_secs(10));
+        let open = || async {
+            let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options.clone()).await?;
+            sqlx::raw_sql(SCHEMA).execute(&pool).await?;
+            Ok(pool)
+        };
+        // Switching a fresh file to WAL fails at once when another process does the same.
+        let pool = open
+            .retry(ExponentialBuilder::default().with_min_delay(Duration::from_millis(5)).with_max_times(12).with_jitter())
+            .sleep(tokio::time::sleep)
+            .when(is_busy)
+            .await
+            .map_err(|source| GuardError::Database { operation: "open the tables", path: path.clone(), source })?;
+        Ok(Self { path, pool, presence })
+    }
+
+    /// Returns this process's identity in the guard.
+    pub fn owner(&self) -> &OwnerId {
+        self.presence.owner()
+    }
+
+    /// Returns whether the process that announced itself as `owner` still lives.
+    pub fn is_alive(&self, owner: &OwnerId) -> bool {
+        self.presence.is_alive(owner)
+    }
+
+    fn database(&self, operation: &'static str) -> impl Fn(sqlx::Error) -> GuardError + '_ {
+        move |source| GuardError::Database { operation, path: self.path.clone(), source }
+    }
+}
+
+fn beside(catalog: &Path, ending: &str) -> PathBuf {
+    let mut path = catalog.as_os_str().to_owned();
+    path.push(ending);
+    PathBuf::from(path)
+}

@@ -1,0 +1,110 @@
+//! One DuckDB instance: opened in memory, checked, limited, with its extensions loaded once.
+//!
+//! An instance belongs to one worker slot: aliases are instance-wide, so two steps with different pins need two
+//! instances. Installing and loading by itself is switched off; nothing reaches the network.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use duckdb::{Config, Connection};
+use pintail_core::sql::Literal;
+
+use crate::error::EngineError;
+use crate::native::{DUCKDB_VERSION, Extension, ExtensionFolders};
+use crate::redact::Redactor;
+use crate::session::Session;
+
+/// How an instance is set up.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceOptions {
+    /// Where extension files lie.
+    pub extensions: ExtensionFolders,
+    /// The most memory, in bytes; DuckDB's own default (80 % of the machine) when absent.
+    pub memory_limit: Option<u64>,
+    /// Worker threads; all cores when absent.
+    pub threads: Option<usize>,
+    /// Where spilled data goes.
+    pub temp_directory: Option<PathBuf>,
+    /// The most spilled data, in bytes.
+    pub temp_limit: Option<u64>,
+    /// Relative paths in SQL are relative to this folder.
+    pub project_root: Option<PathBuf>,
+    /// Passes every message and statement.
+    pub redactor: Redactor,
+}
+
+/// An open DuckDB instance.
+pub struct Instance {
+    connection: Connection,
+    options: InstanceOptions,
+    loaded: RefCell<BTreeSet<Extension>>,
+}
+
+impl Instance {
+    /// Opens an instance and checks the library's version.
+    pub fn open(options: InstanceOptions) -> Result<Self, EngineError> {
+        let fail = |error: duckdb::Error| EngineError::statement("open DuckDB", "", &error, &options.redactor);
+        let mut config = Config::default()
+            .with("autoinstall_known_extensions", "false")
+            .and_then(|config| config.with("autoload_known_extensions", "false"))
+            .and_then(|config| config.with("preserve_insertion_order", "false"))
+            .map_err(fail)?;
+        let settings = [
+            ("memory_limit", options.memory_limit.map(|bytes| format!("{bytes}B"))),
+            ("threads", options.threads.map(|threads| threads.max(1).to_string())),
+            ("temp_directory", options.temp_directory.as_ref().map(|path| path.display().to_string())),
+            ("max_temp_directory_size", options.temp_limit.map(|bytes| format!("{bytes}B"))),
+        ];
+        for (name, value) in settings {
+            if let Some(value) = value {
+                config = config.with(name, value).map_err(fail)?;
+            }
+        }
+        let connection = Connection::open_in_memory_with_flags(config).map_err(fail)?;
+        let found: String = connection.query_row("SELECT version()", [], |row| row.get(0)).map_err(fail)?;
+        if found != DUCKDB_VERSION {
+            return Err(EngineError::LibraryVersion { found, wanted: DUCKDB_VERSION });
+        }
+        Ok(Self { connection, options, loaded: RefCell::default() })
+    }
+
+    /// Loads `extension` unless this instance has it.
+    pub fn load(&self, extension: Extension) -> Result<(), EngineError> {
+        if self.loaded.borrow().contains(&extension) {
+            return Ok(());
+        }
+        let path = self.options.extensions.find(extension)?;
+        let sql = format!("LOAD {}", Literal::new(path.display().to_string()));
+        self.connection.execute_batch(&sql).map_err(|error| EngineError::ExtensionBroken {
+            path,
+            message: match EngineError::statement("load an extension", &sql, &error, &self.options.redactor) {
+                EngineError::Statement(failure) => failure.message.message,
+                other => other.to_string(),
+            },
+        })?;
+        self.loaded.borrow_mut().insert(extension);
+        Ok(())
+    }
+
+    /// Returns a new connection, set up as every connection is: UTC, errors as JSON.
+    pub fn session(&self) -> Result<Session, EngineError> {
+        let redactor = self.options.redactor.clone();
+        let connection = self
+            .connection
+            .try_clone()
+            .map_err(|error| EngineError::statement("open a connection", "", &error, &redactor))?;
+        let session = Session::new(connection, redactor);
+        let mut settings = String::from("SET TimeZone = 'UTC'; SET errors_as_json = true");
+        if let Some(root) = &self.options.project_root {
+            settings += &format!("; SET file_search_path = {}", Literal::new(root.display().to_string()));
+        }
+        session.batch("set up the connection", &settings)?;
+        Ok(session)
+    }
+
+    /// Returns the options that the instance was opened with.
+    pub fn options(&self) -> &InstanceOptions {
+        &self.options
+    }
+}

@@ -1,0 +1,250 @@
+//! Lakes: where one lies, how it is made and attached, and what its catalog says about heads, tables and commits.
+//!
+//! The catalog's tables are read through DuckDB (`__ducklake_metadata_<alias>`), about a millisecond each; DuckLake's own
+//! table functions cost ten times that.
+
+use std::path::{Path, PathBuf};
+
+use pintail_core::id::{LakeName, SnapshotId, TableId};
+use pintail_core::schema::{Column, Schema};
+use pintail_core::sql::{Ident, Literal, Relation};
+
+use crate::error::EngineError;
+use crate::instance::Instance;
+use crate::lane::Lane;
+use crate::native::Extension;
+use crate::session::Session;
+
+mod commits;
+mod create;
+
+pub use commits::{Commit, commits_between, find_attempt};
+
+/// The schema of our own tables in every lake; hidden from lists and lineage.
+pub const OWN_SCHEMA: &str = "_pintail";
+
+/// How many fence tables a lake has.
+pub const FENCES: u32 = 16;
+
+/// Where a lake's catalog is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Catalog {
+    /// A SQLite file, in WAL mode.
+    Sqlite(PathBuf),
+}
+
+/// One lake as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LakeLocation {
+    /// Its name.
+    pub name: LakeName,
+    /// The catalog.
+    pub catalog: Catalog,
+    /// The data path: a local folder or an object-store prefix.
+    pub data: String,
+}
+
+/// A table or view of a lake, as its catalog describes it at the head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFacts {
+    /// The catalog's id.
+    pub id: TableId,
+    /// Whether it is a view.
+    pub is_view: bool,
+    /// The columns in order, with DuckDB's type texts.
+    pub schema: Schema,
+    /// The partition spec in order: column and transform (`identity`, `year`, …).
+    pub partition: Vec<(String, String)>,
+}
+
+impl LakeLocation {
+    /// Returns the catalog's file.
+    pub fn catalog_file(&self) -> &Path {
+        let Catalog::Sqlite(path) = &self.catalog;
+        path
+    }
+
+    /// Returns the alias under which the engine writes; scripts never see it.
+    pub fn write_alias(&self) -> String {
+        format!("_pt_w_{}", self.name)
+    }
+
+    /// Returns the name under which scripts see the lake: `lake` for `main`, its own name otherwise.
+    pub fn sql_name(&self) -> String {
+        sql_name(&self.name)
+    }
+
+    /// Returns the lake's commit lane.
+    pub fn lane(&self) -> Lane {
+        Lane::of_catalog(self.name.as_str(), self.catalog_file())
+    }
+
+    /// Returns whether the catalog file is there.
+    pub fn exists(&self) -> bool {
+        self.catalog_file().exists()
+    }
+
+    /// Attaches the lake for writing under its write alias, making it when it does not exist.
+    pub fn attach_for_writing(&self, instance: &Instance, session: &Session) -> Result<(), EngineError> {
+        self.load_extensions(instance)?;
+        create::make_if_missing(self, session)
+    }
+
+    /// Attaches the lake read-only as `alias`, at `snapshot` or at the head.
+    pub fn attach_for_reading(
+        &self,
+        instance: &Instance,
+        session: &Session,
+        alias: &str,
+        snapshot: Option<SnapshotId>,
+    ) -> Result<(), EngineError> {
+        if !self.exists() {
+            return Err(EngineError::LakeMissing {
+                lake: self.name.to_string(),
+                catalog: self.catalog_file().to_owned(),
+            });
+        }
+        self.load_extensions(instance)?;
+        let version = snapshot.map_or_else(String::new, |snapshot| format!("SNAPSHOT_VERSION {snapshot}, "));
+        self.attach(session, "attach the lake for reading", alias, &format!("READ_ONLY, {version}"))
+    }
+
+    fn load_extensions(&self, instance: &Instance) -> Result<(), EngineError> {
+        instance.load(Extension::DuckLake)?;
+        instance.load(Extension::SqliteScanner)?;
+        if self.data.contains("://") {
+            instance.load(Extension::Httpfs)?;
+        }
+        Ok(())
+    }
+
+    fn attach(
+        &self,
+        session: &Session,
+        purpose: &'static str,
+        alias: &str,
+        options: &str,
+    ) -> Result<(), EngineError> {
+        let sql = format!(
+            "ATTACH {} AS {} ({options}DATA_PATH {}, OVERRIDE_DATA_PATH true, META_JOURNAL_MODE 'WAL', \
+             META_BUSY_TIMEOUT 5000, DATA_INLINING_ROW_LIMIT 0)",
+            Literal::new(format!("ducklake:sqlite:{}", self.catalog_file().display())),
+            Ident::new(alias),
+            Literal::new(self.data.clone()),
+        );
+        session.batch(purpose, &sql)
+    }
+}
+
+/// Returns the name under which scripts see the lake `name`.
+pub fn sql_name(name: &LakeName) -> String {
+    match name.as_str() {
+        // DuckDB keeps `main` for itself.
+        "main" => "lake".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Returns the name of the metadata database of an attached lake.
+fn metadata(alias: &str) -> Ident {
+    Ident::new(format!("__ducklake_metadata_{alias}"))
+}
+
+/// Returns the newest snapshot of the lake attached as `alias`, as the catalog says.
+pub fn head(session: &Session, alias: &str) -> Result<SnapshotId, EngineError> {
+    session.one(
+        "read the lake's head",
+        &format!("SELECT max(snapshot_id) FROM {}.ducklake_snapshot", metadata(alias)),
+        |row| row.get(0).map(SnapshotId),
+    )
+}
+
+/// Returns the snapshot that the session's transaction sees, and fixes it.
+pub fn transaction_snapshot(session: &Session, alias: &str) -> Result<SnapshotId, EngineError> {
+    session.one(
+        "fix the transaction's snapshot",
+        &format!("SELECT id FROM {}.current_snapshot()", Ident::new(alias)),
+        |row| row.get(0).map(SnapshotId),
+    )
+}
+
+/// Returns what the catalog says about `schema.table`, or `None` when there is no such table or view.
+///
+/// Names are compared without case, as DuckDB does.
+pub fn table_facts(
+    session: &Session,
+    alias: &str,
+    schema: &str,
+    table: &str,
+) -> Result<Option<TableFacts>, EngineError> {
+    let found = session.rows_with(
+        "look the table up",
+        &format!(
+            "SELECT t.table_id, false, s.schema_name, t.table_name
+             FROM {metadata}.ducklake_table t
+             JOIN {metadata}.ducklake_schema s USING (schema_id)
+             WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL
+               AND lower(s.schema_name) = lower($1) AND lower(t.table_name) = lower($2)
+             UNION ALL
+             SELECT v.view_id, true, s.schema_name, v.view_name
+             FROM {metadata}.ducklake_view v
+             JOIN {metadata}.ducklake_schema s USING (schema_id)
+             WHERE v.end_snapshot IS NULL AND s.end_snapshot IS NULL
+               AND lower(s.schema_name) = lower($1) AND lower(v.view_name) = lower($2)",
+            metadata = metadata(alias)
+        ),
+        &[schema, table],
+        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?)),
+    )?;
+    let Some((id, is_view, schema_name, table_name)) = found.into_iter().next() else { return Ok(None) };
+    let relation = Relation::in_catalog(alias, &schema_name, &table_name);
+    let columns = session.describe(&relation.to_string())?;
+    let partition = match is_view {
+        true => Vec::new(),
+        false => partition_spec(session, alias, id)?,
+    };
+    Ok(Some(TableFacts { id: TableId(id), is_view, schema: schema_of(columns), partition }))
+}
+
+/// Returns described columns as a schema.
+pub fn schema_of(columns: Vec<(String, String)>) -> Schema {
+    Schema { columns: columns.into_iter().map(|(name, data_type)| Column { name, data_type }).collect() }
+}
+
+fn partition_spec(session: &Session, alias: &str, table_id: i64) -> Result<Vec<(String, String)>, EngineError> {
+    session.rows(
+        "read the table's partition spec",
+        &format!(
+            "SELECT c.column_name, p.transform
+             FROM {metadata}.ducklake_partition_info i
+             JOIN {metadata}.ducklake_partition_column p ON p.partition_id = i.partition_id AND p.table_id = i.table_id
+             JOIN {metadata}.ducklake_column c
+               ON c.table_id = p.table_id AND c.column_id = p.column_id AND c.end_snapshot IS NULL
+             WHERE i.end_snapshot IS NULL AND i.table_id = {table_id}
+             ORDER BY p.partition_key_index",
+            metadata = metadata(alias)
+        ),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
+/// Returns every table and view of the lake outside our own schema, as `(schema, name, id, is_view)`.
+pub fn list_tables(session: &Session, alias: &str) -> Result<Vec<(String, String, TableId, bool)>, EngineError> {
+    session.rows(
+        "list the lake's tables",
+        &format!(
+            "SELECT s.schema_name, x.name, x.id, x.is_view
+             FROM (SELECT schema_id, table_name AS name, table_id AS id, false AS is_view
+                   FROM {metadata}.ducklake_table WHERE end_snapshot IS NULL
+                   UNION ALL
+                   SELECT schema_id, view_name, view_id, true
+                   FROM {metadata}.ducklake_view WHERE end_snapshot IS NULL) x
+             JOIN {metadata}.ducklake_schema s ON s.schema_id = x.schema_id AND s.end_snapshot IS NULL
+             WHERE s.schema_name <> {own}
+             ORDER BY ALL",
+            metadata = metadata(alias),
+            own = Literal::new(OWN_SCHEMA)
+        ),
+        |row| Ok((row.get(0)?, row.get(1)?, TableId(row.get(2)?), row.get(3)?)),
+    )
+}

@@ -1,0 +1,105 @@
+//! How a lake is made: folders, a SQLite catalog in WAL mode, no inlining, and our own schema with its fences.
+//!
+//! Two processes may make one lake at once: everything happens under the lake's lane, and each part is looked for first.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use pintail_core::sql::{Ident, Literal, Relation, Statement};
+
+use super::{FENCES, LakeLocation, OWN_SCHEMA, metadata};
+use crate::error::EngineError;
+use crate::session::Session;
+
+/// Attaches `lake` for writing, making what is missing of it.
+pub(super) fn make_if_missing(lake: &LakeLocation, session: &Session) -> Result<(), EngineError> {
+    refuse_foreign_files(lake)?;
+    make_folder(lake.catalog_file().parent())?;
+    if !lake.data.contains("://") {
+        make_folder(Some(Path::new(&lake.data)))?;
+    }
+    let alias = lake.write_alias();
+    let lane = lake.lane();
+    let pass = lane.enter()?;
+    let is_new = !lake.exists();
+    lake.attach(session, "attach the lake for writing", &alias, "")?;
+    if is_new {
+        session.batch(
+            "turn inlining off for good",
+            &format!("CALL {}.set_option('data_inlining_row_limit', 0)", Ident::new(&alias)),
+        )?;
+    }
+    if !has_own_schema(session, &alias)? {
+        make_own_schema(session, &alias)?;
+    }
+    drop(pass);
+    Ok(())
+}
+
+fn make_folder(folder: Option<&Path>) -> Result<(), EngineError> {
+    let Some(folder) = folder else { return Ok(()) };
+    fs::create_dir_all(folder).map_err(|source| EngineError::File {
+        operation: "create the folder",
+        path: folder.to_owned(),
+        source,
+    })
+}
+
+/// Refuses a catalog file that is not SQLite, before DuckDB turns it into something else.
+fn refuse_foreign_files(lake: &LakeLocation) -> Result<(), EngineError> {
+    let path = lake.catalog_file();
+    let Ok(mut file) = fs::File::open(path) else { return Ok(()) };
+    let mut head = Vec::new();
+    file.by_ref().take(16).read_to_end(&mut head).map_err(|source| EngineError::File {
+        operation: "read the lake's catalog",
+        path: path.to_owned(),
+        source,
+    })?;
+    let refuse = |reason: String| Err(EngineError::CatalogRefused { lake: lake.name.to_string(), reason });
+    if head.is_empty() || head.starts_with(b"SQLite format 3\0") {
+        return Ok(());
+    }
+    if head.get(8..12) == Some(b"DUCK") {
+        return refuse(format!(
+            "{} is a DuckDB file; as a catalog it takes neither a second process nor a pinned reader; use a SQLite \
+             catalog (`catalog = \"sqlite:<path>\"`) or Postgres",
+            path.display()
+        ));
+    }
+    refuse(format!("{} is not a SQLite file", path.display()))
+}
+
+fn has_own_schema(session: &Session, alias: &str) -> Result<bool, EngineError> {
+    session.one(
+        "look for Pintail's own schema",
+        &format!(
+            "SELECT count(*) > 0 FROM {}.ducklake_schema WHERE schema_name = {} AND end_snapshot IS NULL",
+            metadata(alias),
+            Literal::new(OWN_SCHEMA)
+        ),
+        |row| row.get(0),
+    )
+}
+
+fn make_own_schema(session: &Session, alias: &str) -> Result<(), EngineError> {
+    let mut statements = vec![Statement::new(
+        "create Pintail's own schema",
+        format!("CREATE SCHEMA {}.{}", Ident::new(alias), Ident::new(OWN_SCHEMA)),
+    )];
+    for fence in 0..FENCES {
+        let relation = Relation::in_catalog(alias, OWN_SCHEMA, &format!("fence_{fence:02}"));
+        statements.push(Statement::new("create a fence", format!("CREATE TABLE {relation} AS SELECT 0::BIGINT AS epoch")));
+    }
+    statements.push(Statement::new(
+        "say who made the schema",
+        format!("CALL {}.set_commit_message('pintail', 'prepare the lake for Pintail')", Ident::new(alias)),
+    ));
+    session.batch("begin", "BEGIN")?;
+    let made = session.run_all(&statements).and_then(|_| session.batch("commit", "COMMIT"));
+    if made.is_err() {
+        // The first error is the one to tell; a failed ROLLBACK leaves a session that its owner drops.
+        let _ = session.batch("roll back", "ROLLBACK");
+    }
+    made
+}

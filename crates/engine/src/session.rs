@@ -1,0 +1,162 @@
+//! One connection of an instance: it sends single statements, times them, keeps their text, and gives typed answers.
+//!
+//! A session stays on one thread. It never receives several statements in one text, save our own settings: DuckDB's
+//! prepare runs all but the last of them.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::record_batch::RecordBatch;
+use duckdb::{Connection, InterruptHandle, Row};
+use pintail_core::sql::Statement;
+
+use crate::error::EngineError;
+use crate::redact::Redactor;
+use crate::result::ResultSet;
+
+/// A statement that was sent, redacted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentStatement {
+    /// What it was for.
+    pub purpose: String,
+    /// The text.
+    pub sql: String,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// One connection.
+pub struct Session {
+    connection: Connection,
+    redactor: Redactor,
+    sent: RefCell<Vec<SentStatement>>,
+}
+
+impl Session {
+    pub(crate) fn new(connection: Connection, redactor: Redactor) -> Self {
+        Self { connection, redactor, sent: RefCell::default() }
+    }
+
+    /// Returns the handle that interrupts whatever this session is doing, from any thread.
+    pub fn interrupt_handle(&self) -> Arc<InterruptHandle> {
+        self.connection.interrupt_handle()
+    }
+
+    /// Returns the redactor of the session.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// Returns what was sent since the last call, in order.
+    pub fn take_sent(&self) -> Vec<SentStatement> {
+        self.sent.take()
+    }
+
+    /// Runs one statement and returns the number of rows that it says it changed (0 for DDL).
+    pub fn run(&self, statement: &Statement) -> Result<u64, EngineError> {
+        self.timed(statement.purpose, &statement.sql, || {
+            let mut prepared = self.connection.prepare(&statement.sql)?;
+            let mut rows = prepared.query([])?;
+            let count = match rows.next()? {
+                // Only counting statements answer with one BIGINT; anything else changed nothing that we count.
+                Some(row) => row.get::<_, i64>(0).unwrap_or(0),
+                None => 0,
+            };
+            Ok(u64::try_from(count).unwrap_or(0))
+        })
+    }
+
+    /// Runs statements in order and returns their counts.
+    pub fn run_all(&self, statements: &[Statement]) -> Result<Vec<u64>, EngineError> {
+        statements.iter().map(|statement| self.run(statement)).collect()
+    }
+
+    /// Sends our own settings or transaction words; the only place where a text may hold several statements.
+    pub fn batch(&self, purpose: &'static str, sql: &str) -> Result<(), EngineError> {
+        self.timed(purpose, sql, || self.connection.execute_batch(sql))
+    }
+
+    /// Runs a query and maps each row.
+    pub fn rows<T>(
+        &self,
+        purpose: &'static str,
+        sql: &str,
+        mut map: impl FnMut(&Row<'_>) -> duckdb::Result<T>,
+    ) -> Result<Vec<T>, EngineError> {
+        self.timed(purpose, sql, || {
+            let mut prepared = self.connection.prepare(sql)?;
+            let mut rows = prepared.query([])?;
+            let mut values = Vec::new();
+            while let Some(row) = rows.next()? {
+                values.push(map(row)?);
+            }
+            Ok(values)
+        })
+    }
+
+    /// Runs a query that answers with exactly one row.
+    pub fn one<T>(
+        &self,
+        purpose: &'static str,
+        sql: &str,
+        map: impl FnMut(&Row<'_>) -> duckdb::Result<T>,
+    ) -> Result<T, EngineError> {
+        let mut rows = self.rows(purpose, sql, map)?;
+        match (rows.pop(), rows.is_empty()) {
+            (Some(value), true) => Ok(value),
+            _ => Err(EngineError::Answer { purpose, detail: "expected exactly one row".to_owned() }),
+        }
+    }
+
+    /// Runs a query with bound text parameters and maps each row.
+    pub fn rows_with<T>(
+        &self,
+        purpose: &'static str,
+        sql: &str,
+        parameters: &[&str],
+        mut map: impl FnMut(&Row<'_>) -> duckdb::Result<T>,
+    ) -> Result<Vec<T>, EngineError> {
+        self.timed(purpose, sql, || {
+            let mut prepared = self.connection.prepare(sql)?;
+            let mut rows = prepared.query(duckdb::params_from_iter(parameters))?;
+            let mut values = Vec::new();
+            while let Some(row) = rows.next()? {
+                values.push(map(row)?);
+            }
+            Ok(values)
+        })
+    }
+
+    /// Runs a query and returns its whole result as Arrow batches; the caller bounds it by LIMIT.
+    pub fn query(&self, purpose: &'static str, sql: &str) -> Result<ResultSet, EngineError> {
+        self.timed(purpose, sql, || {
+            let mut prepared = self.connection.prepare(sql)?;
+            let batches: Vec<RecordBatch> = prepared.query_arrow([])?.collect();
+            Ok(ResultSet { schema: prepared.schema(), batches })
+        })
+    }
+
+    /// Returns the columns of `query` as `(name, type)`, without running it.
+    pub fn describe(&self, query: &str) -> Result<Vec<(String, String)>, EngineError> {
+        self.rows("describe the columns", &format!("DESCRIBE {query}"), |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    fn timed<T>(
+        &self,
+        purpose: &'static str,
+        sql: &str,
+        work: impl FnOnce() -> duckdb::Result<T>,
+    ) -> Result<T, EngineError> {
+        let started = Instant::now();
+        let outcome = work();
+        let elapsed = started.elapsed();
+        tracing::debug!(purpose, elapsed_ms = elapsed.as_secs_f64() * 1e3, "statement");
+        self.sent.borrow_mut().push(SentStatement {
+            purpose: purpose.to_owned(),
+            sql: self.redactor.redact(sql),
+            elapsed,
+        });
+        outcome.map_err(|error| EngineError::statement(purpose, sql, &error, &self.redactor))
+    }
+}

@@ -1,0 +1,110 @@
+//! One write transaction on one lake: begun in the lane, checked, written, stamped, committed and proved.
+//!
+//! Only the look-up of the stamp counts as success: a COMMIT after an aborted statement returns Ok and stores nothing.
+//! Dropping an uncommitted transaction rolls it back.
+
+use pintail_core::id::{AttemptId, SnapshotId};
+use pintail_core::sql::{Ident, Literal, Statement};
+
+use crate::error::EngineError;
+use crate::lake::{self, Commit, LakeLocation};
+use crate::session::Session;
+
+/// An open transaction.
+pub struct WriteTransaction<'a> {
+    session: &'a Session,
+    alias: String,
+    snapshot: SnapshotId,
+    open: bool,
+}
+
+/// What a commit says about itself.
+#[derive(Clone, Debug)]
+pub struct CommitWords<'a> {
+    /// The attempt that the look-up searches for; part of `extra_info`.
+    pub attempt: &'a AttemptId,
+    /// For people.
+    pub message: &'a str,
+    /// The stamp's JSON.
+    pub extra_info: &'a str,
+}
+
+impl<'a> WriteTransaction<'a> {
+    /// Begins a transaction on `lake` and fixes the snapshot that it sees. The caller holds the lane.
+    pub fn begin(session: &'a Session, lake: &LakeLocation) -> Result<Self, EngineError> {
+        let alias = lake.write_alias();
+        session.batch("begin", "BEGIN")?;
+        let mut transaction = Self { session, alias, snapshot: SnapshotId(0), open: true };
+        transaction.snapshot = lake::transaction_snapshot(session, &transaction.alias)?;
+        Ok(transaction)
+    }
+
+    /// Returns the snapshot that the transaction sees.
+    pub fn snapshot(&self) -> SnapshotId {
+        self.snapshot
+    }
+
+    /// Returns the commits in (`base`, the transaction's snapshot].
+    pub fn commits_since(&self, base: SnapshotId) -> Result<Vec<Commit>, EngineError> {
+        if self.snapshot <= base {
+            return Ok(Vec::new());
+        }
+        lake::commits_between(self.session, &self.alias, base, Some(self.snapshot))
+    }
+
+    /// Runs one statement and returns its count.
+    pub fn run(&self, statement: &Statement) -> Result<u64, EngineError> {
+        self.session.run(statement)
+    }
+
+    /// Stamps and commits, then returns the snapshot as the lake itself gives it.
+    pub fn commit(mut self, words: &CommitWords<'_>, before_commit: impl FnOnce()) -> Result<SnapshotId, EngineError> {
+        self.session.run(&Statement::new(
+            "stamp the commit",
+            format!(
+                "CALL {}.set_commit_message('pintail', {}, extra_info => {})",
+                Ident::new(&self.alias),
+                Literal::new(words.message),
+                Literal::new(words.extra_info)
+            ),
+        ))?;
+        before_commit();
+        let sent = self.session.batch("commit", "COMMIT");
+        self.open = false;
+        if sent.is_err() {
+            roll_back(self.session);
+        }
+        let found = lake::find_attempt(self.session, &self.alias, self.snapshot, words.attempt);
+        match (found, sent) {
+            (Ok(Some(snapshot)), _) => Ok(snapshot),
+            (Ok(None), Err(error)) => Err(error),
+            (Ok(None), Ok(())) => Err(EngineError::NotCommitted { attempt: words.attempt.to_string() }),
+            (Err(source), _) => {
+                Err(EngineError::OutcomeUnknown { attempt: words.attempt.to_string(), source: Box::new(source) })
+            }
+        }
+    }
+
+    /// Rolls back on request.
+    pub fn roll_back(mut self) {
+        self.open = false;
+        roll_back(self.session);
+    }
+}
+
+impl Drop for WriteTransaction<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            roll_back(self.session);
+        }
+    }
+}
+
+/// Sends ROLLBACK; the answer that there is no transaction is expected after a failed COMMIT.
+pub fn roll_back(session: &Session) {
+    let Err(error) = session.batch("roll back", "ROLLBACK") else { return };
+    let expected = error.failure().is_some_and(|failure| failure.message.is_no_transaction());
+    if !expected {
+        tracing::error!(%error, "ROLLBACK failed; the connection is dropped with its transaction");
+    }
+}

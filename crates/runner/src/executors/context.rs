@@ -1,0 +1,182 @@
+//! What every step of a run shares, what one is handed, and what it reports.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use pintail_core::asset::Asset;
+use pintail_core::id::{LakeName, RunId, SnapshotId, StepId};
+use pintail_core::plan::Step;
+use pintail_core::schema::Schema;
+use pintail_engine::fault::Faults;
+use pintail_engine::guard::Guard;
+use pintail_engine::{InstanceOptions, LakeLocation, Session};
+use pintail_store::{Store, TestResult};
+use tokio::runtime::Handle;
+
+use super::StepFailure;
+use crate::project::CompiledProject;
+
+/// What the steps of one run share.
+pub struct RunContext {
+    /// The project.
+    pub project: Arc<CompiledProject>,
+    /// The lakes, by name.
+    pub lakes: BTreeMap<LakeName, LakeLocation>,
+    /// The guards of the lakes.
+    pub guards: BTreeMap<LakeName, Arc<Guard>>,
+    /// The store.
+    pub store: Store,
+    /// Where asynchronous work runs; steps block on it.
+    pub runtime: Handle,
+    /// How a slot's instance is opened.
+    pub instance: InstanceOptions,
+    /// Test faults; none outside tests.
+    pub faults: Faults,
+    /// The run.
+    pub run: RunId,
+    /// The variables of scripts.
+    pub vars: BTreeMap<String, String>,
+    /// What is known of assets, kept up to date as steps commit.
+    pub memory: Mutex<HashMap<Asset, AssetMemory>>,
+    /// Whether the user wants to stop.
+    pub cancel: Cancel,
+    /// The clock.
+    pub now: fn() -> DateTime<Utc>,
+}
+
+/// What is remembered of one asset.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AssetMemory {
+    /// Whether Pintail has written or adopted it.
+    pub is_ours: bool,
+    /// How often its table was made anew.
+    pub generation: u32,
+    /// How often its columns changed.
+    pub schema_version: u32,
+    /// The columns last seen.
+    pub schema: Option<Schema>,
+    /// Rows in each slice, when known; the key is the partition's text, empty for the whole.
+    pub rows: HashMap<String, Option<u64>>,
+}
+
+impl RunContext {
+    /// Returns what is remembered of `asset`.
+    pub fn memory_of(&self, asset: &Asset) -> AssetMemory {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(asset).cloned().unwrap_or_default()
+    }
+
+    /// Replaces what is remembered of `asset`.
+    pub fn remember(&self, asset: &Asset, change: impl FnOnce(&mut AssetMemory)) {
+        change(self.memory.lock().unwrap_or_else(PoisonError::into_inner).entry(asset.clone()).or_default());
+    }
+}
+
+/// One step to do.
+#[derive(Clone, Debug)]
+pub struct StepJob {
+    /// Its place in the plan.
+    pub index: usize,
+    /// Its id in the store.
+    pub id: StepId,
+    /// The step.
+    pub step: Step,
+    /// The snapshot of each lake at which it reads: the run's pin, or a later one of a step it depends on.
+    pub pins: BTreeMap<LakeName, SnapshotId>,
+}
+
+/// What became of a step.
+#[derive(Clone, Debug)]
+pub enum StepOutcome {
+    /// It committed.
+    Materialized {
+        /// The snapshot; `None` for a target outside lakes.
+        snapshot: Option<SnapshotId>,
+        /// Rows deleted.
+        deleted: u64,
+        /// Rows inserted.
+        inserted: u64,
+        /// Rows in the slice afterwards, when known.
+        rows: Option<u64>,
+    },
+    /// A newer run has written the slice meanwhile.
+    Superseded {
+        /// Its snapshot.
+        snapshot: SnapshotId,
+        /// Its run.
+        run: RunId,
+    },
+    /// It failed.
+    Failed(Box<StepFailure>),
+}
+
+/// A step's report.
+#[derive(Clone, Debug)]
+pub struct StepReport {
+    /// The step's place in the plan.
+    pub index: usize,
+    /// What became of it.
+    pub outcome: StepOutcome,
+    /// What the tests found.
+    pub tests: Vec<TestResult>,
+    /// What happened besides, for people.
+    pub notes: Vec<String>,
+    /// How long each phase took.
+    pub phases: Vec<(&'static str, Duration)>,
+    /// How long all of it took.
+    pub elapsed: Duration,
+}
+
+/// The user's wish to stop; cloned into every slot.
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<CancelState>);
+
+#[derive(Default)]
+struct CancelState {
+    is_set: AtomicBool,
+    interrupts: Mutex<HashMap<usize, Arc<dyn Fn() + Send + Sync>>>,
+}
+
+impl Cancel {
+    /// Asks everything to stop and interrupts what is running.
+    pub fn cancel(&self) {
+        self.0.is_set.store(true, Ordering::SeqCst);
+        for interrupt in self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            interrupt();
+        }
+    }
+
+    /// Returns whether the user asked to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::SeqCst)
+    }
+
+    /// Interrupts what slot `slot` is doing now, and nothing else.
+    pub fn interrupt(&self, slot: usize) {
+        if let Some(interrupt) = self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).get(&slot) {
+            interrupt();
+        }
+    }
+
+    /// Lets the user's wish reach `session` of `slot` until the returned watch is dropped.
+    pub fn watch(&self, slot: usize, session: &Session) -> CancelWatch {
+        let handle = session.interrupt_handle();
+        let interrupt: Arc<dyn Fn() + Send + Sync> = Arc::new(move || handle.interrupt());
+        self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).insert(slot, interrupt);
+        CancelWatch { cancel: self.clone(), slot }
+    }
+}
+
+/// Ends a watch when dropped.
+pub struct CancelWatch {
+    cancel: Cancel,
+    slot: usize,
+}
+
+impl Drop for CancelWatch {
+    fn drop(&mut self) {
+        self.cancel.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.slot);
+    }
+}

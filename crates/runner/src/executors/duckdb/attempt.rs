@@ -1,0 +1,468 @@
+//! A step from its lease to what is remembered: attempts, and the tries inside one.
+
+use std::time::{Duration, Instant};
+
+use pintail_core::annotation::WriteStrategy;
+use pintail_core::asset::Asset;
+use pintail_core::diagnostic::Code;
+use pintail_core::id::{AttemptId, LakeName, SnapshotId};
+use pintail_core::partition::PartitionKey;
+use pintail_core::schema::Schema;
+use pintail_core::sql::stamp::StampEntry;
+use pintail_core::write::{ErrorClass, Facts, Next, next_after_failure};
+use pintail_engine::fault::FaultPoint;
+use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
+use pintail_engine::session::SentStatement;
+use pintail_engine::{EngineError, LakeLocation};
+use pintail_store::{
+    AfterFailure, FailureKind, FailureRecord, LakeVersion, NewAttempt, PhaseTiming, RecordedStatement, SuccessKind,
+    SuccessRecord, TestResult,
+};
+
+use super::{commit, manual, staging, view};
+use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
+use crate::project::CompiledScript;
+
+/// How long a step waits for somebody else's lease.
+const LEASE_PATIENCE: Duration = Duration::from_secs(120);
+
+/// What one attempt works with.
+pub struct Attempt<'a> {
+    /// The run.
+    pub ctx: &'a RunContext,
+    /// The step.
+    pub job: &'a StepJob,
+    /// Its script.
+    pub script: &'a CompiledScript,
+    /// What it writes.
+    pub asset: &'a Asset,
+    /// The target's schema and table.
+    pub table: (&'a str, &'a str),
+    /// The lake of the target.
+    pub lake: &'a LakeLocation,
+    /// The lake's guard.
+    pub guard: &'a Guard,
+    /// The attempt's id.
+    pub id: AttemptId,
+    /// The snapshot of each lake at which it reads; moved when a self-reader must see a newer version.
+    pub pins: std::collections::BTreeMap<LakeName, SnapshotId>,
+    /// What happened besides, for people.
+    pub notes: Vec<String>,
+    /// What the tests found.
+    pub tests: Vec<TestResult>,
+    /// What was sent.
+    pub sent: Vec<SentStatement>,
+    /// How long each phase took.
+    pub phases: Vec<(&'static str, Duration)>,
+    report_phase: &'a dyn Fn(&'static str),
+}
+
+/// A commit that the look-up has proved.
+#[derive(Clone, Debug)]
+pub struct Landed {
+    /// Its snapshot.
+    pub snapshot: SnapshotId,
+    /// What it said about itself.
+    pub entry: StampEntry,
+    /// The columns afterwards.
+    pub schema: Option<Schema>,
+}
+
+/// How an attempt ended well.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// It committed.
+    Landed(Box<Landed>),
+    /// A newer run was there first.
+    Superseded {
+        /// Its snapshot.
+        snapshot: SnapshotId,
+        /// Its run.
+        run: pintail_core::id::RunId,
+    },
+}
+
+impl Attempt<'_> {
+    /// Runs `work` as the phase `name`.
+    pub fn phase<T>(&mut self, name: &'static str, work: impl FnOnce(&mut Self) -> T) -> T {
+        (self.report_phase)(name);
+        let started = Instant::now();
+        let value = work(self);
+        self.add_time(name, started.elapsed());
+        value
+    }
+
+    fn add_time(&mut self, name: &'static str, elapsed: Duration) {
+        match self.phases.iter_mut().find(|(phase, _)| *phase == name) {
+            Some((_, total)) => *total += elapsed,
+            None => self.phases.push((name, elapsed)),
+        }
+    }
+
+    /// Marks a point of the protocol for tests.
+    pub fn reach(&self, point: FaultPoint) {
+        self.ctx.faults.reach(point);
+    }
+
+    /// Returns the partition.
+    pub fn partition(&self) -> Option<&PartitionKey> {
+        self.job.step.partition.as_ref()
+    }
+
+    /// Returns the strategy; a full refresh writes anew.
+    pub fn strategy(&self) -> WriteStrategy {
+        let declared = self.script.strategy();
+        match declared {
+            WriteStrategy::Merge { .. } | WriteStrategy::Append if self.job.step.full_refresh => WriteStrategy::Replace,
+            other => other,
+        }
+    }
+
+    /// Returns the stamp of the attempt as far as it is known before writing.
+    pub fn entry(&self) -> StampEntry {
+        let memory = self.ctx.memory_of(self.asset);
+        StampEntry {
+            attempt: self.id.clone(),
+            run: self.ctx.run.clone(),
+            step: self.job.id.clone(),
+            asset: self.asset.to_string(),
+            script: self.script.name().to_string(),
+            table_id: None,
+            generation: memory.generation,
+            partition: self.partition().cloned(),
+            window: self.job.step.window,
+            strategy: self.script.strategy_word().to_owned(),
+            deleted: 0,
+            inserted: 0,
+            rows: None,
+            schema_version: memory.schema_version,
+            script_hash: self.script.hash().clone(),
+            inputs: self.inputs(),
+            files: self.script.files_read(&self.ctx.project),
+        }
+    }
+
+    /// Returns the pins of the lakes that the script reads, and of its own.
+    fn inputs(&self) -> std::collections::BTreeMap<LakeName, SnapshotId> {
+        self.pins
+            .iter()
+            .filter(|(lake, _)| **lake == self.lake.name || self.script.reads_lake(lake))
+            .map(|(lake, pin)| (lake.clone(), *pin))
+            .collect()
+    }
+}
+
+/// Does one step and says what became of it.
+pub fn execute(
+    ctx: &RunContext,
+    slot: &mut Slot,
+    job: &StepJob,
+    report_phase: &dyn Fn(&'static str),
+) -> StepReport {
+    let started = Instant::now();
+    let script = ctx.project.script(&job.step.name);
+    let (Some(script), Some(asset)) = (script, &job.step.asset) else {
+        let failure = StepFailure::user(Code::ENGINE_ERROR, "find the script", "the step has no script or no target");
+        return report(job, started, StepOutcome::Failed(Box::new(failure)));
+    };
+    let Asset::Lake { lake: lake_name, schema, table } = asset else {
+        let failure = StepFailure::user(
+            Code::ENGINE_ERROR,
+            "find the target",
+            format!("{asset} is not a lake table; this version writes lakes only"),
+        );
+        return report(job, started, StepOutcome::Failed(Box::new(failure)));
+    };
+    let (Some(lake), Some(guard)) = (ctx.lakes.get(lake_name), ctx.guards.get(lake_name)) else {
+        let failure = StepFailure::user(Code::UNKNOWN_LAKE, "find the lake", format!("there is no lake `{lake_name}`"));
+        return report(job, started, StepOutcome::Failed(Box::new(failure)));
+    };
+    let mut number = 1;
+    loop {
+        let mut attempt = Attempt {
+            ctx,
+            job,
+            script,
+            asset,
+            table: (schema, table),
+            lake,
+            guard,
+            id: AttemptId(crate::new_id()),
+            pins: job.pins.clone(),
+            notes: Vec::new(),
+            tests: Vec::new(),
+            sent: Vec::new(),
+            phases: Vec::new(),
+            report_phase,
+        };
+        let ended = attempt.run(slot, number);
+        let is_last = match &ended {
+            Ok(_) => true,
+            Err(failure) => !script.retries(failure.class, number) || ctx.cancel.is_set(),
+        };
+        let outcome = attempt.remember(ended, is_last, started);
+        if is_last {
+            return StepReport {
+                index: job.index,
+                outcome,
+                tests: attempt.tests,
+                notes: attempt.notes,
+                phases: attempt.phases,
+                elapsed: started.elapsed(),
+            };
+        }
+        ctx.runtime.block_on(tokio::time::sleep(script.retry_delay(number)));
+        number += 1;
+    }
+}
+
+fn report(job: &StepJob, started: Instant, outcome: StepOutcome) -> StepReport {
+    StepReport {
+        index: job.index,
+        outcome,
+        tests: Vec::new(),
+        notes: Vec::new(),
+        phases: Vec::new(),
+        elapsed: started.elapsed(),
+    }
+}
+
+impl Attempt<'_> {
+    fn run(&mut self, slot: &mut Slot, number: u32) -> Result<Ended, StepFailure> {
+        let now = (self.ctx.now)();
+        let begun = self.ctx.runtime.block_on(self.ctx.store.start_attempt(&NewAttempt {
+            id: self.id.clone(),
+            step: self.job.id.clone(),
+            number,
+            pins: self.pins.clone(),
+            started: now,
+        }));
+        begun.map_err(|error| StepFailure::store("record the attempt", &error))?;
+        let lease = self.phase("lease", Self::take_lease)?;
+        self.reach(FaultPoint::Leased);
+        let ended = match self.strategy() {
+            WriteStrategy::View => self.tries(slot, view::try_once),
+            WriteStrategy::Manual => manual::run(self, slot),
+            _ => self.tries(slot, |attempt, slot, staged| {
+                staging::stage_if_needed(attempt, slot, staged)?;
+                commit::write(attempt, staged.as_mut().expect("it was staged just now"))
+            }),
+        };
+        if let Err(failure) = &ended
+            && failure.class == ErrorClass::Bug
+        {
+            // A fault of the engine may have left the instance unusable.
+            slot.discard();
+        }
+        self.release(&lease);
+        ended
+    }
+
+    /// Tries until it lands, is superseded, or is given up.
+    fn tries(
+        &mut self,
+        slot: &mut Slot,
+        try_once: impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
+    ) -> Result<Ended, StepFailure> {
+        let mut staged = None;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let outcome = try_once(self, slot, &mut staged);
+            if let Some(staged) = &staged {
+                self.sent.extend(staged.session.take_sent());
+            }
+            let failure = match outcome {
+                Ok(ended) => return Ok(ended),
+                Err(failure) => failure,
+            };
+            let facts = Facts {
+                class: failure.class,
+                reads_target: self.script.reads_target(),
+                staged: staged.is_some(),
+                tries,
+            };
+            match next_after_failure(facts) {
+                _ if self.ctx.cancel.is_set() => return Err(failure),
+                Next::Stop => return Err(failure),
+                Next::Rewrite => {
+                    self.notes.push(format!("{}; written again", failure.message));
+                    if let Some(staged) = &mut staged {
+                        staged.base = None;
+                    }
+                }
+                Next::Restage => {
+                    self.notes.push(format!("{}; staged again", failure.message));
+                    staged = None;
+                }
+            }
+            // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.
+            let jitter = u64::from((self.ctx.now)().timestamp_subsec_micros() % 20);
+            self.ctx.runtime.block_on(tokio::time::sleep(Duration::from_millis(5 * u64::from(tries) + jitter)));
+        }
+    }
+
+    fn take_lease(&mut self) -> Result<Lease, StepFailure> {
+        let takes_whole = self.script.reads_target()
+            || matches!(self.script.strategy(), WriteStrategy::Manual | WriteStrategy::View)
+            || self.job.step.partition.is_none();
+        let partition = if takes_whole { None } else { self.partition().cloned() };
+        let key = LeaseKey { asset: self.asset.to_string(), partition };
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(2);
+        loop {
+            let now = (self.ctx.now)().timestamp_micros();
+            let answer = self.ctx.runtime.block_on(self.guard.try_lease(&key, &self.ctx.run, now));
+            match answer {
+                Ok(LeaseAnswer::Granted(lease)) => return Ok(lease),
+                Ok(LeaseAnswer::Held(holder)) => {
+                    if self.ctx.cancel.is_set() {
+                        return Err(StepFailure::cancelled("wait for the lease"));
+                    }
+                    if LEASE_PATIENCE < started.elapsed() {
+                        let message = format!(
+                            "run {} (process {}) has been writing {} since {}",
+                            holder.run,
+                            holder.process,
+                            self.asset,
+                            crate::time_text(holder.since_micros)
+                        );
+                        return Err(StepFailure::user(Code::LEASE_HELD, "take the lease", message)
+                            .with_help("wait until that run has ended, or stop that process"));
+                    }
+                    self.ctx.runtime.block_on(tokio::time::sleep(pause));
+                    pause = (pause * 2).min(Duration::from_millis(50));
+                }
+                Err(error) => return Err(EngineError::from(error).into()),
+            }
+        }
+    }
+
+    fn release(&mut self, lease: &Lease) {
+        if let Err(error) = self.ctx.runtime.block_on(self.guard.release(lease)) {
+            // The lease dies with this process at the latest.
+            tracing::warn!(%error, "the lease could not be released");
+        }
+    }
+
+    /// Writes what became of the attempt into the store, and returns it for the run.
+    fn remember(
+        &mut self,
+        ended: Result<Ended, StepFailure>,
+        is_last: bool,
+        started: Instant,
+    ) -> StepOutcome {
+        match ended {
+            Ok(Ended::Landed(landed)) => self.remember_landed(*landed, started),
+            Ok(Ended::Superseded { snapshot, run }) => {
+                let failure = StepFailure {
+                    class: ErrorClass::Conflict,
+                    ..StepFailure::user(
+                        Code::SUPERSEDED,
+                        "check the target",
+                        format!("run {run} has written a newer version meanwhile (snapshot {snapshot})"),
+                    )
+                };
+                self.remember_failure(&failure, true, started, FailureKind::Cancelled);
+                StepOutcome::Superseded { snapshot, run }
+            }
+            Err(mut failure) => {
+                if failure.committed.is_empty() {
+                    failure.committed = self.committed_now();
+                }
+                let kind = match failure.class {
+                    ErrorClass::Cancelled => FailureKind::Cancelled,
+                    _ if failure.code == Code::TEST_FAILED => FailureKind::RolledBack,
+                    _ => FailureKind::Failed,
+                };
+                self.remember_failure(&failure, is_last, started, kind);
+                StepOutcome::Failed(Box::new(failure))
+            }
+        }
+    }
+
+    /// Says what is live now that this attempt has left nothing.
+    fn committed_now(&self) -> String {
+        let what = match self.partition() {
+            Some(partition) => format!("{} {partition}", self.asset),
+            None => self.asset.to_string(),
+        };
+        match self.ctx.memory_of(self.asset).is_ours {
+            true => format!("{what} is as it was before this run; nothing of this step is committed"),
+            false => format!("nothing of this step is committed; {what} was never written"),
+        }
+    }
+
+    fn remember_landed(&mut self, landed: Landed, started: Instant) -> StepOutcome {
+        let Landed { snapshot, entry, schema } = landed;
+        let partition = entry.partition.as_ref().map_or_else(String::new, |key| key.to_string());
+        self.ctx.remember(self.asset, |memory| {
+            memory.is_ours = true;
+            memory.generation = memory.generation.max(entry.generation);
+            memory.schema_version = memory.schema_version.max(entry.schema_version);
+            memory.schema = schema.clone().or_else(|| memory.schema.take());
+            memory.rows.insert(partition, entry.rows);
+        });
+        let (deleted, inserted, rows) = (entry.deleted, entry.inserted, entry.rows);
+        let finished = (self.ctx.now)();
+        let record = SuccessRecord {
+            kind: SuccessKind::Materialized,
+            entry,
+            version: Some(LakeVersion { lake: self.lake.name.clone(), snapshot }),
+            schema,
+            started: finished - started.elapsed(),
+            finished,
+            statements: self.recorded_statements(),
+            tests: self.tests.clone(),
+            timings: self.timings(),
+        };
+        let began = Instant::now();
+        if let Err(error) = self.ctx.runtime.block_on(self.ctx.store.record_success(&record)) {
+            self.notes.push(format!(
+                "committed at snapshot {snapshot}, but the store could not be written ({}); the next start heals it",
+                crate::executors::failure::with_sources(&error)
+            ));
+        }
+        self.add_time("remember", began.elapsed());
+        self.reach(FaultPoint::Remembered);
+        StepOutcome::Materialized { snapshot: Some(snapshot), deleted, inserted, rows }
+    }
+
+    fn remember_failure(&mut self, failure: &StepFailure, is_last: bool, started: Instant, kind: FailureKind) {
+        let finished = (self.ctx.now)();
+        let record = FailureRecord {
+            kind,
+            entry: self.entry(),
+            lake: Some(self.lake.name.clone()),
+            class: failure.store_class(),
+            error: failure.recorded(),
+            after: if is_last { AfterFailure::EndStep } else { AfterFailure::Retry },
+            started: finished - started.elapsed(),
+            finished,
+            statements: self.recorded_statements(),
+            tests: self.tests.clone(),
+            timings: self.timings(),
+        };
+        if let Err(error) = self.ctx.runtime.block_on(self.ctx.store.record_failure(&record)) {
+            self.notes.push(format!(
+                "the failure could not be stored: {}",
+                crate::executors::failure::with_sources(&error)
+            ));
+        }
+    }
+
+    fn recorded_statements(&self) -> Vec<RecordedStatement> {
+        self.sent
+            .iter()
+            .map(|sent| RecordedStatement { purpose: sent.purpose.clone(), sql: sent.sql.clone() })
+            .collect()
+    }
+
+    fn timings(&self) -> Vec<PhaseTiming> {
+        let micros = |elapsed: Duration| u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        self.phases
+            .iter()
+            .map(|(phase, elapsed)| PhaseTiming { phase: (*phase).to_owned(), micros: micros(*elapsed) })
+            .collect()
+    }
+}

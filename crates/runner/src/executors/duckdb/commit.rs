@@ -1,0 +1,327 @@
+//! The transaction of a staged write: guards before it, then check, write, test, stamp, COMMIT and look-up.
+
+use pintail_core::annotation::WriteStrategy;
+use pintail_core::diagnostic::Code;
+use pintail_core::id::SnapshotId;
+use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
+use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, fence, guards, judge};
+use pintail_core::sql::{Relation, Statement};
+use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
+use pintail_engine::fault::FaultPoint;
+use pintail_engine::lake::{self, Commit, TableFacts};
+use pintail_engine::transaction::CommitWords;
+use pintail_engine::{Session, WriteTransaction};
+
+use super::attempt::{Attempt, Ended, Landed};
+use super::data_tests::{self, TestRows};
+use super::shape::{Shape, ShapeFacts, shape};
+use super::staging::{self, Staged};
+use crate::executors::StepFailure;
+use crate::executors::failure::Sample;
+
+/// What the statements of a write did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Rows deleted.
+    pub deleted: u64,
+    /// Rows inserted.
+    pub inserted: u64,
+    /// Whether the table or its columns changed.
+    pub ddl: bool,
+}
+
+/// Writes the stage.
+pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, StepFailure> {
+    let alias = attempt.lake.write_alias();
+    let (schema, table) = attempt.table;
+    let base = match staged.base {
+        Some(base) => base,
+        None => lake::head(&staged.session, &alias)?,
+    };
+    staged.base = Some(base);
+    let facts = lake::table_facts(&staged.session, &alias, schema, table)?;
+    refuse_foreign_target(attempt, facts.as_ref())?;
+    let strategy = attempt.strategy();
+    let shape = shape(&ShapeFacts {
+        script: attempt.script,
+        step: &attempt.job.step,
+        staged: &staged.schema,
+        table: facts.as_ref(),
+        write: Relation::in_catalog(&alias, schema, table),
+        strategy: &strategy,
+    })?;
+    for note in &shape.notes {
+        if !attempt.notes.contains(note) {
+            attempt.notes.push(note.clone());
+        }
+    }
+    attempt.phase("guard", |attempt| guard(attempt, staged, &shape, &strategy, facts.as_ref()))?;
+    attempt.phase("test", |attempt| data_tests::on_stage(attempt, &staged.session, &shape, &strategy))?;
+    let ended = attempt.phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))?;
+    staging::release_pins(attempt, staged);
+    Ok(ended)
+}
+
+/// Refuses a table that nobody of ours made: overwriting it would destroy somebody's work.
+pub fn refuse_foreign_target(attempt: &Attempt<'_>, facts: Option<&TableFacts>) -> Result<(), StepFailure> {
+    if facts.is_none() || attempt.ctx.memory_of(attempt.asset).is_ours {
+        return Ok(());
+    }
+    Err(StepFailure::user(
+        Code::TARGET_NOT_OURS,
+        "check the target",
+        format!("{} exists, but Pintail has not made it", attempt.asset),
+    )
+    .with_help(format!("to let Pintail write it from now on: `pintail adopt {}`", attempt.asset)))
+}
+
+fn guard(
+    attempt: &mut Attempt<'_>,
+    staged: &Staged,
+    shape: &Shape,
+    strategy: &WriteStrategy,
+    facts: Option<&TableFacts>,
+) -> Result<(), StepFailure> {
+    let key: &[String] = match strategy {
+        WriteStrategy::Merge { key, .. } => key,
+        _ => &[],
+    };
+    let allows_empty = attempt.script.header.materialize.as_ref().is_some_and(|line| line.value.allow_empty);
+    let is_replace = matches!(strategy, WriteStrategy::Replace);
+    let refuses_empty = is_replace
+        && !allows_empty
+        && staged.rows == 0
+        && facts.is_some_and(|facts| !facts.is_view)
+        && has_rows(&staged.session, shape)?;
+    let rules = GuardRules { key, window: shape.window.as_ref(), refuses_empty };
+    if key.is_empty() && rules.window.is_none() && !refuses_empty {
+        return Ok(());
+    }
+    let queries = guards(&shape.target, &rules);
+    let counts = match key.is_empty() && rules.window.is_none() {
+        true => GuardCounts { row_count: staged.rows, ..GuardCounts::default() },
+        false => counts(&staged.session, &queries.summary)?,
+    };
+    let Some(failure) = judge(&counts, &rules).into_iter().next() else { return Ok(()) };
+    let sample = match queries.samples.iter().find(|(kind, _)| *kind == failure.kind) {
+        Some((_, sql)) => sample(&staged.session, sql)?,
+        None => Sample::default(),
+    };
+    let code = match failure.kind {
+        GuardKind::NullKeys => Code::NULL_KEYS,
+        GuardKind::DuplicateKeys => Code::DUPLICATE_KEYS,
+        GuardKind::OutsideWindow | GuardKind::NullBy => Code::ROWS_OUTSIDE_WINDOW,
+        GuardKind::EmptyReplace => Code::EMPTY_REPLACE,
+    };
+    let span = attempt.script.header.materialize.as_ref().map(|line| line.span);
+    Err(StepFailure::user(code, "guard the stage", failure.message).with_help(failure.help).with_sample(sample).at(span))
+}
+
+fn has_rows(session: &Session, shape: &Shape) -> Result<bool, StepFailure> {
+    let condition = shape.slice.as_ref().map_or_else(String::new, |slice| format!(" WHERE {}", slice.predicate(None)));
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM {}{condition})", shape.target.write);
+    Ok(session.one("see whether anything would be emptied", &sql, |row| row.get(0))?)
+}
+
+fn counts(session: &Session, summary: &str) -> Result<GuardCounts, StepFailure> {
+    Ok(session.one("guard the stage", summary, |row| {
+        let count = |index: usize| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
+        Ok(GuardCounts {
+            row_count: count(0)?,
+            null_keys: count(1)?,
+            duplicate_keys: count(2)?,
+            duplicate_rows: count(3)?,
+            outside_window: count(4)?,
+            null_by: count(5)?,
+        })
+    })?)
+}
+
+/// Reads the rows that show a failure.
+pub fn sample(session: &Session, sql: &str) -> Result<Sample, StepFailure> {
+    let result = session.query("read a sample", sql)?;
+    Ok(Sample { columns: result.column_names(), rows: result.text_rows()? })
+}
+
+fn transact(
+    attempt: &mut Attempt<'_>,
+    session: &Session,
+    base: SnapshotId,
+    facts: Option<&TableFacts>,
+    shape: &Shape,
+    strategy: &WriteStrategy,
+) -> Result<Ended, StepFailure> {
+    let lane = attempt.lake.lane();
+    let pass = lane.enter()?;
+    let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
+    if let Some(ended) = check_commits(attempt, &transaction, base, facts)? {
+        transaction.roll_back();
+        return Ok(ended);
+    }
+    attempt.reach(FaultPoint::Checked);
+    if facts.is_none() {
+        staging::create_schema_if_missing(session, attempt, &transaction)?;
+    }
+    let counts = send(attempt, &transaction, shape)?;
+    attempt.reach(FaultPoint::Written);
+    let rows = TestRows::Written { slice: shape.slice.as_ref() };
+    data_tests::in_transaction(attempt, session, shape, strategy, rows)?;
+    let entry = stamp(attempt, shape, strategy, facts, counts);
+    let ended = finish(attempt, transaction, entry, Some(shape.schema.clone()))?;
+    drop(pass);
+    Ok(ended)
+}
+
+/// Sends the write and counts; a write without any effect touches the fence, so that it has a snapshot to be stamped.
+fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape) -> Result<Counts, StepFailure> {
+    let mut counts = Counts::default();
+    for statement in &shape.statements {
+        let changed = transaction.run(statement).map_err(|error| write_failure(attempt, error))?;
+        match effect(statement) {
+            Effect::Delete => counts.deleted += changed,
+            Effect::Insert => counts.inserted += changed,
+            Effect::Ddl => counts.ddl = true,
+            Effect::None => {}
+        }
+    }
+    if counts.deleted == 0 && counts.inserted == 0 && !counts.ddl {
+        transaction.run(&fence(&attempt.lake.write_alias(), attempt.asset))?;
+    }
+    Ok(counts)
+}
+
+enum Effect {
+    Delete,
+    Insert,
+    Ddl,
+    None,
+}
+
+fn effect(statement: &Statement) -> Effect {
+    match statement.sql.split_whitespace().next() {
+        Some("DELETE") => Effect::Delete,
+        // Rows that are only carried into the new table are no rows of this write.
+        Some("INSERT") if statement.purpose == "insert the kept rows" => Effect::None,
+        Some("INSERT") => Effect::Insert,
+        Some("CREATE") if statement.sql.contains("TEMP TABLE") => Effect::None,
+        Some("CREATE" | "ALTER" | "COMMENT") => Effect::Ddl,
+        _ => Effect::None,
+    }
+}
+
+/// A cast that fails while writing is about the user's values.
+fn write_failure(attempt: &Attempt<'_>, error: pintail_engine::EngineError) -> StepFailure {
+    let is_conversion = error.failure().is_some_and(|failure| failure.message.kind == "Conversion");
+    let failure = StepFailure::from(error);
+    match is_conversion {
+        true => StepFailure {
+            code: Code::LOSSY_CAST,
+            help: Some(
+                "cast the column in the query to a type that holds every value, or declare it: `column <name> DECIMAL(38,0)`"
+                    .to_owned(),
+            ),
+            ..failure
+        }
+        .at(attempt.script.query_span()),
+        false => failure,
+    }
+}
+
+/// Reads what was committed since the write was prepared, and ends the attempt when there is no point in going on.
+pub fn check_commits(
+    attempt: &Attempt<'_>,
+    transaction: &WriteTransaction<'_>,
+    base: SnapshotId,
+    facts: Option<&TableFacts>,
+) -> Result<Option<Ended>, StepFailure> {
+    let (schema, table) = attempt.table;
+    let pin = attempt.job.pins.get(&attempt.lake.name).copied().unwrap_or(base);
+    let pin = if attempt.script.reads_target() { base } else { pin };
+    let commits: Vec<SeenCommit> = transaction.commits_since(pin.min(base))?.iter().map(seen).collect();
+    let facts = CheckFacts {
+        attempt: &attempt.id,
+        step: &attempt.job.id,
+        asset: &attempt.asset.to_string(),
+        partition: attempt.partition(),
+        table_id: facts.map(|facts| facts.id),
+        schema,
+        table,
+        reads_target: attempt.script.reads_target(),
+        base,
+    };
+    match check(&facts, &commits) {
+        Check::Clear => Ok(None),
+        Check::Done { snapshot } => {
+            let found = commits.iter().find(|commit| commit.snapshot == snapshot);
+            let entry = found.and_then(|commit| commit.stamps.iter().find(|entry| entry.step == attempt.job.id));
+            let entry = entry.cloned().unwrap_or_else(|| attempt.entry());
+            Ok(Some(Ended::Landed(Box::new(Landed { snapshot, entry, schema: None }))))
+        }
+        Check::Superseded { snapshot, run } => Ok(Some(Ended::Superseded { snapshot, run })),
+        Check::Conflict { snapshot, by, is_foreign } => {
+            let whom = if is_foreign { format!("{by}, not Pintail,") } else { by };
+            Err(StepFailure {
+                class: pintail_core::write::ErrorClass::Conflict,
+                ..StepFailure::user(
+                    Code::CONFLICT,
+                    "check the target",
+                    format!("{whom} changed {} meanwhile (snapshot {snapshot})", attempt.asset),
+                )
+            })
+        }
+    }
+}
+
+/// Returns a commit as the decision needs it; a broken stamp counts as a foreign writer's.
+pub fn seen(commit: &Commit) -> SeenCommit {
+    let stamps = commit.extra_info.as_deref().and_then(|text| from_extra_info(text).ok().flatten());
+    SeenCommit {
+        snapshot: commit.snapshot,
+        changes: commit.changes.clone(),
+        stamps: stamps.unwrap_or_default(),
+        author: commit.author.clone(),
+    }
+}
+
+fn stamp(
+    attempt: &Attempt<'_>,
+    shape: &Shape,
+    strategy: &WriteStrategy,
+    facts: Option<&TableFacts>,
+    counts: Counts,
+) -> StampEntry {
+    let memory = attempt.ctx.memory_of(attempt.asset);
+    let slice = attempt.partition().map_or_else(String::new, |key| key.to_string());
+    let before = match facts {
+        None => Some(0),
+        Some(_) => memory.rows.get(&slice).copied().flatten(),
+    };
+    let rows = match strategy {
+        WriteStrategy::Replace => Some(counts.inserted),
+        _ => before.and_then(|before| (before + counts.inserted).checked_sub(counts.deleted)),
+    };
+    StampEntry {
+        table_id: facts.filter(|_| !shape.is_new_generation).map(|facts| facts.id),
+        generation: memory.generation + u32::from(shape.is_new_generation),
+        schema_version: memory.schema_version + u32::from(shape.schema_changes),
+        deleted: counts.deleted,
+        inserted: counts.inserted,
+        rows,
+        ..attempt.entry()
+    }
+}
+
+/// Stamps, commits and proves.
+pub fn finish(
+    attempt: &Attempt<'_>,
+    transaction: WriteTransaction<'_>,
+    entry: StampEntry,
+    schema: Option<pintail_core::schema::Schema>,
+) -> Result<Ended, StepFailure> {
+    let message = commit_message(&entry);
+    let extra_info = to_extra_info(std::slice::from_ref(&entry));
+    let words = CommitWords { attempt: &attempt.id, message: &message, extra_info: &extra_info };
+    let snapshot = transaction.commit(&words, || attempt.reach(FaultPoint::Stamped))?;
+    attempt.reach(FaultPoint::Committed);
+    Ok(Ended::Landed(Box::new(Landed { snapshot, entry, schema })))
+}

@@ -1,0 +1,206 @@
+//! Scripts that write with statements of their own: sent one by one under the lane and the whole asset's lease, each
+//! commit stamped. Their tests run after the last commit: what they find is already published, and that is said.
+
+use pintail_core::diagnostic::Code;
+use pintail_core::id::SnapshotId;
+use pintail_core::source::Span;
+use pintail_core::sql::classify::Need;
+use pintail_core::sql::stamp::{StampEntry, commit_message, to_extra_info};
+use pintail_core::sql::strategy::fence;
+use pintail_core::sql::{Relation, Statement};
+use pintail_engine::fault::FaultPoint;
+use pintail_engine::transaction::{CommitWords, roll_back};
+use pintail_engine::{Session, WriteTransaction, lake};
+
+use super::attempt::{Attempt, Ended, Landed};
+use super::data_tests::{self, TestRows};
+use super::staging::prepare_session;
+use super::text::{ReadAs, rewrite};
+use crate::executors::{Slot, StepFailure};
+
+/// What the script has done so far.
+#[derive(Default)]
+struct Progress {
+    snapshot: Option<SnapshotId>,
+    inserted: u64,
+    deleted: u64,
+    commits: u32,
+}
+
+/// Runs the script.
+pub fn run(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Ended, StepFailure> {
+    slot.attach_for_writing(attempt.lake)?;
+    for name in attempt.script.lakes_needed(&attempt.ctx.project) {
+        if name == attempt.lake.name {
+            continue;
+        }
+        if let (Some(location), Some(pin)) = (attempt.ctx.lakes.get(&name), attempt.pins.get(&name)) {
+            slot.attach_pinned(location, *pin)?;
+        }
+    }
+    slot.attach_for_script(attempt.lake)?;
+    let ended = run_attached(attempt, slot);
+    if slot.detach_from_script(attempt.lake).is_err() {
+        // A lake that stays attached for writing would let the next script see past its pin.
+        slot.discard();
+    }
+    ended
+}
+
+fn run_attached(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Ended, StepFailure> {
+    let session = slot.session()?;
+    let _watch = attempt.ctx.cancel.watch(slot.number, &session);
+    let lane = attempt.lake.lane();
+    let pass = lane.enter()?;
+    let outcome = send_all(attempt, &session);
+    attempt.sent.extend(session.take_sent());
+    drop(pass);
+    let (progress, entry) = outcome?;
+    let snapshot = progress.snapshot.expect("a script that ran to its end has at least the stamp of its fence");
+    let tested = test(attempt, &session);
+    attempt.sent.extend(session.take_sent());
+    if let Err(mut failure) = tested {
+        failure.committed = format!(
+            "the script's own commits stand (the last is snapshot {snapshot}): tests of a manual script run after it has \
+             published"
+        );
+        return Err(failure);
+    }
+    let relation = own_table(attempt);
+    let schema = session.describe(&relation.to_string()).ok().map(lake::schema_of);
+    Ok(Ended::Landed(Box::new(Landed { snapshot, entry, schema })))
+}
+
+fn own_table(attempt: &Attempt<'_>) -> Relation {
+    Relation::in_catalog(&attempt.lake.sql_name(), attempt.table.0, attempt.table.1)
+}
+
+fn send_all(attempt: &mut Attempt<'_>, session: &Session) -> Result<(Progress, StampEntry), StepFailure> {
+    let alias = attempt.lake.sql_name();
+    session.batch("use the script's lake", &format!("USE {}", pintail_core::sql::Ident::new(&alias)))?;
+    let head = lake::head(session, &alias)?;
+    attempt.pins.insert(attempt.lake.name.clone(), head);
+    prepare_session(session, attempt.ctx, attempt.job, attempt.script, Some(head))?;
+    let mut progress = Progress::default();
+    let mut open: Option<WriteTransaction<'_>> = None;
+    let statements = attempt.script.statements.clone();
+    for (span, need) in statements {
+        if attempt.ctx.cancel.is_set() {
+            return Err(with_progress(StepFailure::cancelled("run the script"), &progress));
+        }
+        let outcome = send_one(attempt, session, span, need, &mut open, &mut progress);
+        outcome.map_err(|failure| with_progress(failure, &progress))?;
+    }
+    if progress.snapshot.is_none() {
+        // Nothing was written: the fence carries the stamp, so that the run can be found in the lake.
+        let transaction = WriteTransaction::begin(session, &alias)?;
+        transaction.run(&fence(&alias, attempt.asset))?;
+        commit(attempt, transaction, &mut progress)?;
+    }
+    let entry = StampEntry { deleted: progress.deleted, inserted: progress.inserted, ..attempt.entry() };
+    Ok((progress, entry))
+}
+
+fn send_one<'s>(
+    attempt: &Attempt<'_>,
+    session: &'s Session,
+    span: Span,
+    need: Need,
+    open: &mut Option<WriteTransaction<'s>>,
+    progress: &mut Progress,
+) -> Result<(), StepFailure> {
+    let alias = attempt.lake.sql_name();
+    match need {
+        Need::Interpreted | Need::Ignored => Ok(()),
+        Need::Nothing | Need::InTransaction => send(attempt, session, span, progress).inspect_err(|_| {
+            if open.take().is_none() {
+                roll_back(session);
+            }
+        }),
+        Need::OwnTransaction => {
+            let transaction = WriteTransaction::begin(session, &alias)?;
+            send(attempt, session, span, progress)?;
+            commit(attempt, transaction, progress)
+        }
+        Need::Begin => {
+            *open = Some(WriteTransaction::begin(session, &alias)?);
+            Ok(())
+        }
+        Need::Commit => match open.take() {
+            Some(transaction) => commit(attempt, transaction, progress),
+            None => Ok(()),
+        },
+        Need::Rollback => {
+            if let Some(transaction) = open.take() {
+                transaction.roll_back();
+            }
+            Ok(())
+        }
+    }
+}
+
+fn send(attempt: &Attempt<'_>, session: &Session, span: Span, progress: &mut Progress) -> Result<(), StepFailure> {
+    let text = rewrite(&attempt.script.text, span, &ReadAs::PINNED, attempt.partition());
+    let changed = session
+        .run(&Statement::new("run the script's statement", text.sql.clone()))
+        .map_err(|error| StepFailure::in_text(error, |position| text.original_offset(position), span))?;
+    let first = text.sql.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+    match first.as_str() {
+        "INSERT" => progress.inserted += changed,
+        "DELETE" | "TRUNCATE" => progress.deleted += changed,
+        "CREATE" if text.sql.to_ascii_uppercase().contains(" AS") => progress.inserted += changed,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Stamps and commits; a commit that changed nothing makes no snapshot and needs no stamp.
+fn commit(
+    attempt: &Attempt<'_>,
+    transaction: WriteTransaction<'_>,
+    progress: &mut Progress,
+) -> Result<(), StepFailure> {
+    let entry = StampEntry { deleted: progress.deleted, inserted: progress.inserted, ..attempt.entry() };
+    let (message, extra_info) = (commit_message(&entry), to_extra_info(std::slice::from_ref(&entry)));
+    let words = CommitWords { attempt: &attempt.id, message: &message, extra_info: &extra_info };
+    attempt.reach(FaultPoint::Written);
+    match transaction.commit(&words, || attempt.reach(FaultPoint::Stamped)) {
+        Ok(snapshot) => {
+            progress.snapshot = Some(snapshot);
+            progress.commits += 1;
+            attempt.reach(FaultPoint::Committed);
+            Ok(())
+        }
+        Err(pintail_engine::EngineError::NotCommitted { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn with_progress(mut failure: StepFailure, progress: &Progress) -> StepFailure {
+    failure.committed = match (progress.commits, progress.snapshot) {
+        (0, _) | (_, None) => "the script has committed nothing".to_owned(),
+        (commits, Some(snapshot)) => format!(
+            "the script's {} before this statement stand{} (the last is snapshot {snapshot})",
+            if commits == 1 { "commit".to_owned() } else { format!("{commits} commits") },
+            if commits == 1 { "s" } else { "" }
+        ),
+    };
+    failure
+}
+
+fn test(attempt: &mut Attempt<'_>, session: &Session) -> Result<(), StepFailure> {
+    let has_tests = !attempt.script.header.tests.is_empty()
+        || !attempt.script.singular_tests.is_empty()
+        || attempt.script.header.columns.iter().any(|column| column.value.not_null);
+    if !has_tests {
+        return Ok(());
+    }
+    attempt.notes.push("the tests of a manual script run after it has published".to_owned());
+    let relation = own_table(attempt);
+    data_tests::in_transaction_of_view(attempt, session, &relation, TestRows::Written { slice: None }).map_err(
+        |failure| match failure.code {
+            Code::TEST_FAILED => failure,
+            _ => StepFailure { stage: "test what was published".to_owned(), ..failure },
+        },
+    )
+}

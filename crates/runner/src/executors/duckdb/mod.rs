@@ -1,0 +1,19 @@
+//! The executor of DuckDB SQL: the write protocol, step by step, on a slot's instance.
+//!
+//! lease -> pins -> stage -> guards -> transaction (check, write, test, stamp, COMMIT, look-up) -> remember. What follows
+//! a failure is decided in `core::write`; this file does what was decided. Each phase is timed, each statement kept.
+
+mod attempt;
+mod commit;
+mod data_tests;
+mod manual;
+mod shape;
+mod staging;
+mod text;
+mod view;
+
+pub use attempt::execute;
+pub use data_tests::{TestRows, run_test, tests_of};
+pub use shape::{Shape, ShapeFacts, shape};
+pub use staging::explain;
+pub use text::{ReadAs, rewrite};

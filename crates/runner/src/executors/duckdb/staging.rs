@@ -1,0 +1,340 @@
+//! Pins and the stage: attach what is read, set the step's variables, run the setup, and evaluate the query exactly once.
+
+use pintail_core::annotation::{ColumnDecl, WriteStrategy};
+use pintail_core::asset::Asset;
+use pintail_core::diagnostic::Code;
+use pintail_core::id::SnapshotId;
+use pintail_core::schema::Schema;
+use pintail_core::source::Span;
+use pintail_core::sql::strategy::{Deduplicate, STAGE, stage};
+use pintail_core::sql::{Fragment, Ident, Relation, Statement};
+use pintail_engine::fault::FaultPoint;
+use pintail_engine::guard::PinId;
+use pintail_engine::lake::{self, TableFacts};
+use pintail_engine::{EngineError, Session, WriteTransaction};
+
+use super::attempt::Attempt;
+use super::shape::{ShapeFacts, shape};
+use super::text::{ReadAs, StepVariables, rewrite, settings};
+use crate::executors::context::CancelWatch;
+use crate::executors::{RunContext, Slot, StepFailure, StepJob};
+use crate::project::CompiledScript;
+
+/// A stage, and what it was made from.
+pub struct Staged {
+    /// The session that holds the temp table.
+    pub session: Session,
+    /// The stage's columns.
+    pub schema: Schema,
+    /// Rows in it.
+    pub rows: u64,
+    /// The head that the write is prepared against; `None` when it must be read anew.
+    pub base: Option<SnapshotId>,
+    pins: Vec<PinId>,
+    _watch: CancelWatch,
+}
+
+/// Stages unless `staged` still holds a stage that may be written.
+pub fn stage_if_needed(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<Staged>) -> Result<(), StepFailure> {
+    if staged.is_some() {
+        return Ok(());
+    }
+    let opened = attempt.phase("pin", |attempt| open(attempt, slot))?;
+    let mut fresh = opened;
+    let outcome = attempt.phase("stage", |attempt| fill(attempt, &mut fresh));
+    if let Err(failure) = outcome {
+        attempt.sent.extend(fresh.session.take_sent());
+        release_pins(attempt, &fresh);
+        return Err(failure);
+    }
+    *staged = Some(fresh);
+    attempt.reach(FaultPoint::Staged);
+    Ok(())
+}
+
+/// Lets go of what the stage pinned.
+pub fn release_pins(attempt: &Attempt<'_>, staged: &Staged) {
+    for pin in &staged.pins {
+        if let Err(error) = attempt.ctx.runtime.block_on(attempt.guard.unpin(*pin)) {
+            tracing::warn!(%error, "a pin could not be removed");
+        }
+    }
+}
+
+/// Opens the session with everything attached that the step reads, at its pins.
+fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailure> {
+    slot.attach_for_writing(attempt.lake)?;
+    let mut session = slot.session()?;
+    let alias = attempt.lake.write_alias();
+    let (schema, table) = attempt.table;
+    let mut base = lake::head(&session, &alias)?;
+    if attempt.script.reads_target() {
+        let facts = lake::table_facts(&session, &alias, schema, table)?;
+        match facts {
+            None => {
+                base = create_declared(attempt, &session)?;
+                attempt.pins.insert(attempt.lake.name.clone(), base);
+            }
+            Some(facts) => move_pin_past_changes(attempt, &session, &facts, base)?,
+        }
+        // A self-reader's stage is good only for the version that it read.
+        base = attempt.pins.get(&attempt.lake.name).copied().unwrap_or(base);
+    }
+    // A lake that did not exist when the run was planned is read as it is now.
+    attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
+    attempt.sent.extend(session.take_sent());
+    drop(session);
+
+    let mut pins = Vec::new();
+    for name in attempt.script.lakes_needed(&attempt.ctx.project) {
+        let Some(location) = attempt.ctx.lakes.get(&name) else { continue };
+        let Some(pin) = attempt.pins.get(&name).copied() else {
+            return Err(EngineError::LakeMissing {
+                lake: name.to_string(),
+                catalog: location.catalog_file().to_owned(),
+            }
+            .into());
+        };
+        if let Some(guard) = attempt.ctx.guards.get(&name) {
+            let reason = format!("run {} reads it", attempt.ctx.run);
+            let now = (attempt.ctx.now)().timestamp_micros();
+            let id = attempt.ctx.runtime.block_on(guard.pin(pin, &reason, now)).map_err(EngineError::from)?;
+            pins.push(id);
+        }
+        slot.attach_pinned(location, pin)?;
+    }
+    session = slot.session()?;
+    let watch = attempt.ctx.cancel.watch(slot.number, &session);
+    if attempt.ctx.cancel.is_set() {
+        return Err(StepFailure::cancelled("stage the query"));
+    }
+    Ok(Staged { session, schema: Schema::default(), rows: 0, base: Some(base), pins, _watch: watch })
+}
+
+/// Moves the pin to the head when the target has changed since: staging on the old version would be in vain.
+fn move_pin_past_changes(
+    attempt: &mut Attempt<'_>,
+    session: &Session,
+    facts: &TableFacts,
+    head: SnapshotId,
+) -> Result<(), StepFailure> {
+    let name = attempt.lake.name.clone();
+    let pin = attempt.pins.get(&name).copied().unwrap_or(head);
+    let commits = lake::commits_between(session, &attempt.lake.write_alias(), pin, Some(head))?;
+    let has_changed = commits.iter().any(|commit| {
+        commit.changes.touches_table(facts.id) || commit.changes.creates(attempt.table.0, attempt.table.1)
+    });
+    if has_changed {
+        attempt.notes.push(format!("its own table has changed since the plan: reads snapshot {head} instead of {pin}"));
+        attempt.pins.insert(name, head);
+    }
+    Ok(())
+}
+
+/// Makes the empty table that a self-reading script reads in its first run, in a stamped commit of its own.
+fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<SnapshotId, StepFailure> {
+    let declared: Vec<&ColumnDecl> = attempt.script.header.columns.iter().map(|column| &column.value).collect();
+    let untyped: Vec<&str> =
+        declared.iter().filter(|column| column.data_type.is_none()).map(|column| column.name.as_str()).collect();
+    if declared.is_empty() || !untyped.is_empty() {
+        let message = format!("the script reads {}, which does not exist yet", attempt.asset);
+        let help = match untyped.as_slice() {
+            [] => "declare its columns, so that the first run can read an empty table: `-- column n BIGINT`, one line \
+                   per column"
+                .to_owned(),
+            names => format!("give each `column` line a type, so that the first run can read an empty table: {}", names.join(", ")),
+        };
+        return Err(StepFailure::user(Code::FIRST_RUN_NEEDS_COLUMNS, "make the table", message)
+            .with_help(help)
+            .at(attempt.script.self_read_span()));
+    }
+    let lane = attempt.lake.lane();
+    let pass = lane.enter()?;
+    let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
+    let (schema, table) = attempt.table;
+    let alias = attempt.lake.write_alias();
+    let columns: Vec<String> = declared
+        .iter()
+        .map(|column| format!("  {} {}", Ident::new(&column.name), column.data_type.as_deref().unwrap_or("VARCHAR")))
+        .collect();
+    let relation = Relation::in_catalog(&alias, schema, table);
+    create_schema_if_missing(session, attempt, &transaction)?;
+    transaction.run(&Statement::new(
+        "create the empty table",
+        format!("CREATE TABLE IF NOT EXISTS {relation} (\n{}\n)", columns.join(",\n")),
+    ))?;
+    let mut entry = attempt.entry();
+    "create".clone_into(&mut entry.strategy);
+    // The attempt's own commit comes later and must be found by its id alone.
+    entry.attempt = pintail_core::id::AttemptId(crate::new_id());
+    let (id, text) = (entry.attempt.clone(), pintail_core::sql::stamp::to_json(std::slice::from_ref(&entry)));
+    let message = format!("create {}", attempt.asset);
+    let words = pintail_engine::transaction::CommitWords { attempt: &id, message: &message, extra_info: &text };
+    let committed = transaction.commit(&words, || {});
+    drop(pass);
+    let snapshot = committed?;
+    attempt.ctx.remember(attempt.asset, |memory| memory.is_ours = true);
+    Ok(snapshot)
+}
+
+/// Makes the target's schema in the open transaction when it is not there.
+pub fn create_schema_if_missing(
+    session: &Session,
+    attempt: &Attempt<'_>,
+    transaction: &WriteTransaction<'_>,
+) -> Result<(), StepFailure> {
+    let (schema, _) = attempt.table;
+    let alias = attempt.lake.write_alias();
+    if schema != "main" && !lake::has_schema(session, &alias, schema)? {
+        transaction.run(&Statement::new(
+            "create the schema",
+            format!("CREATE SCHEMA IF NOT EXISTS {}.{}", Ident::new(&alias), Ident::new(schema)),
+        ))?;
+    }
+    Ok(())
+}
+
+/// Runs the setup and evaluates the query into the stage.
+fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailure> {
+    let script = attempt.script;
+    prepare_session(&staged.session, attempt.ctx, attempt.job, script, attempt.pins.get(&attempt.lake.name).copied())?;
+    let query_span = script.query_span();
+    let query = rewrite(&script.text, query_span, &ReadAs::PINNED, attempt.partition());
+    let strategy = script.strategy();
+    let deduplicate = deduplicate(&strategy)?;
+    let statement = stage(&query.sql, deduplicate.as_ref());
+    staged.rows = staged.session.run(&statement.statement).map_err(|error| {
+        StepFailure::in_text(error, |position| query.original_offset_in(position, statement.select_at), query_span)
+    })?;
+    let stage = Relation::temp(STAGE).to_string();
+    staged.schema = lake::schema_of(staged.session.describe(&stage)?);
+    Ok(())
+}
+
+fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
+    let WriteStrategy::Merge { key, order_by: Some(order_by) } = strategy else { return Ok(None) };
+    let order_by = Fragment::new(order_by).map_err(|error| {
+        StepFailure::user(Code::ENGINE_ERROR, "stage the query", format!("`order_by={order_by}`: {error}"))
+    })?;
+    Ok(Some(Deduplicate { key, order_by }))
+}
+
+/// Gives a session the script's search path, variables, macros and setup statements.
+pub fn prepare_session(
+    session: &Session,
+    ctx: &RunContext,
+    job: &StepJob,
+    script: &CompiledScript,
+    upstream: Option<SnapshotId>,
+) -> Result<(), StepFailure> {
+    if script.reads_lakes(&ctx.project) {
+        let name = lake::sql_name(&ctx.project.default_lake);
+        session.batch("use the default lake", &format!("USE {}", Ident::new(name)))?;
+    }
+    let memory = job.step.asset.as_ref().map(|asset| ctx.memory_of(asset)).unwrap_or_default();
+    let variables = StepVariables {
+        partition: job.step.partition.as_ref(),
+        window: job.step.window,
+        first_run: job.step.full_refresh || !memory.is_ours,
+        upstream_snapshot: upstream.map(|snapshot| snapshot.0),
+    };
+    let vars: Vec<(String, String)> = ctx.vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let settings = settings(script, &variables, &vars);
+    if !settings.is_empty() {
+        session.batch("set the step's variables", &settings)?;
+    }
+    for span in script.setup_spans() {
+        send(session, script, "run the setup", span, job)?;
+    }
+    Ok(())
+}
+
+/// Sends one of the script's own statements.
+fn send(
+    session: &Session,
+    script: &CompiledScript,
+    purpose: &'static str,
+    span: Span,
+    job: &StepJob,
+) -> Result<u64, StepFailure> {
+    let text = rewrite(&script.text, span, &ReadAs::PINNED, job.step.partition.as_ref());
+    session
+        .run(&Statement::new(purpose, text.sql.clone()))
+        .map_err(|error| StepFailure::in_text(error, |position| text.original_offset(position), span))
+}
+
+/// Returns the statements that a step would send, in order, as far as they can be known without running the query.
+pub fn explain(ctx: &RunContext, slot: &mut Slot, job: &StepJob) -> Result<Vec<Statement>, StepFailure> {
+    let script = ctx.project.script(&job.step.name).ok_or_else(|| {
+        StepFailure::user(Code::UNKNOWN_SCRIPT, "find the script", format!("there is no script `{}`", job.step.name))
+    })?;
+    let mut statements: Vec<Statement> = script
+        .setup_spans()
+        .map(|span| {
+            let text = rewrite(&script.text, span, &ReadAs::PINNED, job.step.partition.as_ref());
+            Statement::new("run the setup", text.sql)
+        })
+        .collect();
+    let strategy = script.strategy();
+    if matches!(strategy, WriteStrategy::Manual) {
+        statements.extend(script.text.body.statements.iter().map(|statement| {
+            let text = rewrite(&script.text, statement.span, &ReadAs::PINNED, job.step.partition.as_ref());
+            Statement::new("run the script's statement", text.sql)
+        }));
+        return Ok(statements);
+    }
+    let query = rewrite(&script.text, script.query_span(), &ReadAs::PINNED, job.step.partition.as_ref());
+    let Some(Asset::Lake { lake, schema, table }) = &job.step.asset else { return Ok(statements) };
+    let Some(location) = ctx.lakes.get(lake) else { return Ok(statements) };
+    if matches!(strategy, WriteStrategy::View) {
+        let view = Relation::in_catalog(&location.write_alias(), schema, table);
+        statements.extend(pintail_core::sql::strategy::view(&view, &query.sql, &script.layout_words()));
+        return Ok(statements);
+    }
+    statements.push(stage(&query.sql, deduplicate(&strategy)?.as_ref()).statement);
+    let write = explain_write(ctx, slot, job, script, location, &query.sql);
+    match write {
+        Ok(write) => statements.extend(write),
+        // Before the first run the inputs do not exist, so the columns of the write are not known.
+        Err(failure) => statements.push(Statement::new(
+            "write the stage",
+            format!("-- known once the query can be bound: {}", failure.message.lines().next().unwrap_or_default()),
+        )),
+    }
+    Ok(statements)
+}
+
+fn explain_write(
+    ctx: &RunContext,
+    slot: &mut Slot,
+    job: &StepJob,
+    script: &CompiledScript,
+    location: &pintail_engine::LakeLocation,
+    query: &str,
+) -> Result<Vec<Statement>, StepFailure> {
+    for name in script.lakes_needed(&ctx.project) {
+        if let (Some(lake), Some(pin)) = (ctx.lakes.get(&name), job.pins.get(&name)) {
+            slot.attach_pinned(lake, *pin)?;
+        }
+    }
+    let session = slot.session()?;
+    prepare_session(&session, ctx, job, script, job.pins.get(&location.name).copied())?;
+    let schema = lake::schema_of(session.describe(query)?);
+    let Some(Asset::Lake { schema: schema_name, table, .. }) = &job.step.asset else { return Ok(Vec::new()) };
+    let facts = match job.pins.get(&location.name) {
+        Some(pin) => {
+            slot.attach_pinned(location, *pin)?;
+            lake::table_facts(&session, &location.sql_name(), schema_name, table)?
+        }
+        None => None,
+    };
+    let shape = shape(&ShapeFacts {
+        script,
+        step: &job.step,
+        staged: &schema,
+        table: facts.as_ref(),
+        write: Relation::in_catalog(&location.write_alias(), schema_name, table),
+        strategy: &script.strategy(),
+    })?;
+    Ok(shape.statements)
+}

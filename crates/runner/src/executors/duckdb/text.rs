@@ -1,0 +1,103 @@
+//! The script's own text on its way to the engine: names, parameters and placeholders replaced, positions kept.
+
+use pintail_core::asset::Asset;
+use pintail_core::partition::{PartitionKey, TimeSpec, Window};
+use pintail_core::source::Span;
+use pintail_core::sql::rewrite::{Rewriter, Rewritten};
+use pintail_core::sql::{Literal, Relation};
+use pintail_engine::lake::sql_name;
+
+use crate::project::{CompiledScript, ParsedText};
+
+/// Where the tables that a text names are read from.
+pub struct ReadAs<'a> {
+    /// The relation of an asset when it is not simply the pinned alias.
+    pub special: &'a dyn Fn(&Asset) -> Option<Relation>,
+}
+
+impl ReadAs<'_> {
+    /// Every lake table under the alias of its lake.
+    pub const PINNED: ReadAs<'static> = ReadAs { special: &|_| None };
+}
+
+/// Returns `span` of `text` as it is sent.
+pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: Option<&PartitionKey>) -> Rewritten {
+    let mut rewriter = Rewriter::of_body(&text.blanked, span, &text.body, partition.map(PartitionKey::as_str));
+    for table in &text.lineage.table_refs {
+        let Asset::Lake { lake, schema, table: name } = &table.asset else { continue };
+        let relation = (read_as.special)(&table.asset)
+            .unwrap_or_else(|| Relation::in_catalog(&sql_name(lake), schema, name));
+        rewriter.table(table.name.span, &relation);
+    }
+    rewriter.finish()
+}
+
+/// What a step's variables are set to.
+pub struct StepVariables<'a> {
+    /// The partition.
+    pub partition: Option<&'a PartitionKey>,
+    /// Its window.
+    pub window: Option<Window>,
+    /// Whether the target has no version yet, or is written anew.
+    pub first_run: bool,
+    /// The pin of the target's lake.
+    pub upstream_snapshot: Option<i64>,
+}
+
+/// Returns the settings that give the variables and macros that `script` uses; empty when it uses none.
+pub fn settings(script: &CompiledScript, variables: &StepVariables<'_>, vars: &[(String, String)]) -> String {
+    let used = |name: &str| script.text.body.parameters.iter().any(|parameter| parameter.name.eq_ignore_ascii_case(name));
+    let calls = |name: &str| script.text.body.functions.iter().any(|function| function == name);
+    let in_partition = calls("in_partition");
+    let mut settings: Vec<String> = Vec::new();
+    let mut set = |name: &str, value: String| settings.push(format!("SET VARIABLE {name} = {value}"));
+    if let Some(partition) = variables.partition
+        && (used("partition") || used("WM_PARTITION"))
+    {
+        set("partition", Literal::new(partition.as_str()).to_string());
+    }
+    if let Some(window) = variables.window {
+        let bounds = [("partition_start", "WM_PARTITION_START", window.start), ("partition_end", "WM_PARTITION_END", window.end)];
+        for (name, windmill, at) in bounds {
+            if in_partition || used(name) || used(windmill) {
+                set(name, format!("TIMESTAMPTZ '{}+00'", at.format("%Y-%m-%d %H:%M:%S%.f")));
+            }
+        }
+    }
+    if used("first_run") {
+        set("first_run", variables.first_run.to_string());
+    }
+    if let Some(snapshot) = variables.upstream_snapshot
+        && (used("upstream_snapshot") || used("WM_UPSTREAM_SNAPSHOT"))
+    {
+        set("upstream_snapshot", snapshot.to_string());
+    }
+    for (name, value) in vars {
+        if used(name) {
+            set(name, Literal::new(value).to_string());
+        }
+    }
+    if let Some(spec) = script.time_spec() {
+        if in_partition {
+            settings.push(in_partition_macro(spec, variables));
+        }
+        if calls("wm_partition") {
+            settings.push(format!("CREATE OR REPLACE TEMP MACRO wm_partition(ts) AS {}", spec.sql_key_expression("ts")));
+        }
+    }
+    settings.join("; ")
+}
+
+/// The filter on a column's window. A DATE means the local day, so in a zone it is compared with local dates; the
+/// engine folds the choice by type, so that files are still skipped.
+fn in_partition_macro(spec: &TimeSpec, variables: &StepVariables<'_>) -> String {
+    let instants = "ts >= getvariable('partition_start') AND ts < getvariable('partition_end')";
+    let local_dates = variables.partition.filter(|_| !spec.is_utc()).and_then(|key| spec.local_dates(key).ok());
+    let condition = match local_dates {
+        Some((first, after)) => format!(
+            "CASE WHEN typeof(ts) = 'DATE' THEN ts >= DATE '{first}' AND ts < DATE '{after}' ELSE {instants} END"
+        ),
+        None => instants.to_owned(),
+    };
+    format!("CREATE OR REPLACE TEMP MACRO in_partition(ts) AS ({condition})")
+}

@@ -1,0 +1,82 @@
+//! A lake view over the script's query: no stage and no rows, but the same check, tests, stamp and proof.
+
+use pintail_core::annotation::WriteStrategy;
+use pintail_core::asset::Asset;
+use pintail_core::diagnostic::Code;
+use pintail_core::sql::Relation;
+use pintail_core::sql::strategy::view;
+use pintail_engine::fault::FaultPoint;
+use pintail_engine::{WriteTransaction, lake};
+
+use super::attempt::{Attempt, Ended};
+use super::commit::{check_commits, finish, refuse_foreign_target};
+use super::data_tests::{self, TestRows};
+use super::staging::{self, Staged};
+use super::text::{ReadAs, rewrite};
+use crate::executors::{Slot, StepFailure};
+
+/// Makes the view.
+pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<Staged>) -> Result<Ended, StepFailure> {
+    let _ = staged;
+    slot.attach_for_writing(attempt.lake)?;
+    for name in attempt.script.lakes_needed(&attempt.ctx.project) {
+        // Tests of a view may read other assets at the run's pin.
+        if let (Some(location), Some(pin)) = (attempt.ctx.lakes.get(&name), attempt.pins.get(&name)) {
+            slot.attach_pinned(location, *pin)?;
+        }
+    }
+    let session = slot.session()?;
+    let _watch = attempt.ctx.cancel.watch(slot.number, &session);
+    let alias = attempt.lake.write_alias();
+    let (schema, table) = attempt.table;
+    let base = lake::head(&session, &alias)?;
+    let facts = lake::table_facts(&session, &alias, schema, table)?;
+    refuse_foreign_target(attempt, facts.as_ref())?;
+    if facts.as_ref().is_some_and(|facts| !facts.is_view) {
+        return Err(StepFailure::user(
+            Code::TARGET_NOT_OURS,
+            "check the target",
+            format!("{} is a table, and the script makes a view", attempt.asset),
+        )
+        .with_help("drop the table by hand, or materialize the view under another name"));
+    }
+    attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
+    let outcome = attempt.phase("commit", |attempt| {
+        let lane = attempt.lake.lane();
+        let pass = lane.enter()?;
+        let transaction = WriteTransaction::begin(&session, &alias)?;
+        if let Some(ended) = check_commits(attempt, &transaction, base, facts.as_ref())? {
+            transaction.roll_back();
+            return Ok(ended);
+        }
+        attempt.reach(FaultPoint::Checked);
+        staging::create_schema_if_missing(&session, attempt, &transaction)?;
+        // A view keeps the names of its tables: they are those of the lake itself, not of a pinned alias.
+        let own = |asset: &Asset| match asset {
+            Asset::Lake { lake, schema, table } if *lake == attempt.lake.name => {
+                Some(Relation::in_catalog(&alias, schema, table))
+            }
+            _ => None,
+        };
+        let span = attempt.script.query_span();
+        let query = rewrite(&attempt.script.text, span, &ReadAs { special: &own }, None);
+        let relation = Relation::in_catalog(&alias, schema, table);
+        for statement in view(&relation, &query.sql, &attempt.script.layout_words()) {
+            let starts_at = statement.sql.find(&query.sql).unwrap_or(0);
+            transaction.run(&statement).map_err(|error| {
+                StepFailure::in_text(error, |position| query.original_offset_in(position, starts_at), span)
+            })?;
+        }
+        attempt.reach(FaultPoint::Written);
+        data_tests::in_transaction_of_view(attempt, &session, &relation, TestRows::Written { slice: None })?;
+        let columns = lake::schema_of(session.describe(&relation.to_string())?);
+        let mut entry = attempt.entry();
+        entry.schema_version += u32::from(attempt.ctx.memory_of(attempt.asset).schema.as_ref() != Some(&columns));
+        let ended = finish(attempt, transaction, entry, Some(columns));
+        drop(pass);
+        ended
+    });
+    attempt.sent.extend(session.take_sent());
+    debug_assert!(matches!(attempt.strategy(), WriteStrategy::View), "the dispatcher sends views here");
+    outcome
+}

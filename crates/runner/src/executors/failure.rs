@@ -1,0 +1,138 @@
+//! A step that failed, in the words that the user gets: what was being done, what happened, where in the script, what is
+//! committed now, and what to do next.
+
+use pintail_core::diagnostic::Code;
+use pintail_core::source::Span;
+use pintail_core::write::ErrorClass;
+use pintail_engine::EngineError;
+use pintail_store::RecordedError;
+
+/// A failed attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepFailure {
+    /// How to react.
+    pub class: ErrorClass,
+    /// The diagnostic code that explains it.
+    pub code: Code,
+    /// What was being done, such as `stage the query`.
+    pub stage: String,
+    /// What happened.
+    pub message: String,
+    /// Where in the script's file.
+    pub span: Option<Span>,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Names and rows that show it; NULL is `None`.
+    pub sample: Option<Sample>,
+    /// What is committed now.
+    pub committed: String,
+}
+
+/// Rows that show a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// The column names.
+    pub columns: Vec<String>,
+    /// The rows as text.
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
+impl StepFailure {
+    /// Returns a failure that the user must mend.
+    pub fn user(code: Code, stage: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            class: ErrorClass::User,
+            code,
+            stage: stage.into(),
+            message: message.into(),
+            span: None,
+            help: None,
+            sample: None,
+            committed: String::new(),
+        }
+    }
+
+    /// Adds what to do about it.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds the place in the script's file.
+    pub fn at(mut self, span: impl Into<Option<Span>>) -> Self {
+        self.span = span.into();
+        self
+    }
+
+    /// Adds rows that show it.
+    pub fn with_sample(mut self, sample: Sample) -> Self {
+        self.sample = Some(sample).filter(|sample| !sample.rows.is_empty());
+        self
+    }
+
+    /// Returns the failure as the store keeps it.
+    pub fn recorded(&self) -> RecordedError {
+        RecordedError {
+            stage: self.stage.clone(),
+            message: match &self.sample {
+                Some(sample) => format!("{}\n{}", self.message, sample.as_lines()),
+                None => self.message.clone(),
+            },
+            statement: Some(self.stage.clone()),
+            committed: self.committed.clone(),
+            next: self.help.clone(),
+        }
+    }
+}
+
+impl Sample {
+    fn as_lines(&self) -> String {
+        let line = |row: &Vec<Option<String>>| {
+            row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" | ")
+        };
+        let head = self.columns.join(" | ");
+        std::iter::once(head).chain(self.rows.iter().map(line)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl From<EngineError> for StepFailure {
+    fn from(error: EngineError) -> Self {
+        let class = error.class();
+        let code = match class {
+            ErrorClass::User => Code::ENGINE_ERROR,
+            ErrorClass::Conflict => Code::CONFLICT,
+            ErrorClass::Transient => Code::TRANSIENT_ERROR,
+            ErrorClass::Cancelled => Code::CANCELLED,
+            ErrorClass::Bug => Code::ENGINE_ERROR,
+        };
+        let (stage, message) = match error.failure() {
+            Some(failure) => {
+                let kind = if failure.message.kind.is_empty() {
+                    String::new()
+                } else {
+                    format!("{} error: ", failure.message.kind)
+                };
+                (failure.purpose.to_owned(), format!("{kind}{}", failure.message.message))
+            }
+            None => ("reach the lake".to_owned(), with_sources(&error)),
+        };
+        let candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
+        let help = match candidates.as_slice() {
+            [] => None,
+            [one] => Some(format!("did you mean `{one}`?")),
+            several => Some(format!("near names: {}", several.join(", "))),
+        };
+        Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() }
+    }
+}
+
+/// Returns the error with what is behind it, one after the other.
+pub fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}

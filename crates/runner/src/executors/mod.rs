@@ -1,0 +1,12 @@
+//! Executors: what does a step. Today one, for DuckDB SQL.
+//!
+//! An executor is handed a step that was planned and says what became of it; it decides nothing about other steps.
+
+pub mod context;
+pub mod duckdb;
+pub mod failure;
+pub mod slot;
+
+pub use context::{AssetMemory, Cancel, RunContext, StepJob, StepOutcome, StepReport};
+pub use failure::StepFailure;
+pub use slot::Slot;

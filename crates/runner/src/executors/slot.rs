@@ -1,0 +1,99 @@
+//! A worker slot: one warm DuckDB instance with the lakes attached that its steps use.
+//!
+//! Aliases are instance-wide, so a slot does one step at a time. A pinned alias stays attached as long as its pin is the
+//! one that is asked for: the first bind on a fresh one costs fifty milliseconds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintail_core::id::{LakeName, SnapshotId};
+use pintail_core::sql::Ident;
+use pintail_engine::{EngineError, Instance, InstanceOptions, LakeLocation, Session};
+
+/// One slot.
+pub struct Slot {
+    /// Its number, from 0.
+    pub number: usize,
+    options: InstanceOptions,
+    open: Option<Open>,
+}
+
+/// What exists only while the instance is sound.
+struct Open {
+    // Declared in this order so that the session goes before its instance.
+    session: Session,
+    instance: Instance,
+    writing: BTreeSet<LakeName>,
+    pinned: BTreeMap<LakeName, SnapshotId>,
+}
+
+impl Slot {
+    /// Returns slot `number`; its instance is opened by the first step.
+    pub fn new(number: usize, options: InstanceOptions) -> Self {
+        Self { number, options, open: None }
+    }
+
+    /// Returns a new session of the slot's instance.
+    pub fn session(&mut self) -> Result<Session, EngineError> {
+        self.open()?.instance.session()
+    }
+
+    /// Makes sure that `lake` is attached for writing.
+    pub fn attach_for_writing(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
+        let open = self.open()?;
+        if open.writing.contains(&lake.name) {
+            return Ok(());
+        }
+        lake.attach_for_writing(&open.instance, &open.session)?;
+        open.writing.insert(lake.name.clone());
+        Ok(())
+    }
+
+    /// Makes sure that `lake` is attached under its SQL name at `pin`.
+    pub fn attach_pinned(&mut self, lake: &LakeLocation, pin: SnapshotId) -> Result<(), EngineError> {
+        let open = self.open()?;
+        if open.pinned.get(&lake.name) == Some(&pin) {
+            return Ok(());
+        }
+        self.detach_pinned(lake)?;
+        let open = self.open()?;
+        lake.attach_for_reading(&open.instance, &open.session, &lake.sql_name(), Some(pin))?;
+        open.pinned.insert(lake.name.clone(), pin);
+        Ok(())
+    }
+
+    /// Detaches the pinned alias of `lake`, if it is there.
+    pub fn detach_pinned(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
+        let open = self.open()?;
+        if open.pinned.remove(&lake.name).is_some() {
+            open.session.batch("detach the pinned lake", &format!("DETACH {}", Ident::new(lake.sql_name())))?;
+        }
+        Ok(())
+    }
+
+    /// Attaches `lake` for writing under the name that scripts use, for a script with statements of its own.
+    pub fn attach_for_script(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
+        self.detach_pinned(lake)?;
+        let open = self.open()?;
+        lake.attach_for_script(&open.session)
+    }
+
+    /// Detaches what [`Slot::attach_for_script`] attached.
+    pub fn detach_from_script(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
+        let open = self.open()?;
+        open.session.batch("detach the script's lake", &format!("DETACH {}", Ident::new(lake.sql_name())))
+    }
+
+    /// Throws the instance away; the next step opens a new one.
+    pub fn discard(&mut self) {
+        self.open = None;
+    }
+
+    fn open(&mut self) -> Result<&mut Open, EngineError> {
+        if self.open.is_none() {
+            let instance = Instance::open(self.options.clone())?;
+            let session = instance.session()?;
+            self.open = Some(Open { session, instance, writing: BTreeSet::new(), pinned: BTreeMap::new() });
+        }
+        Ok(self.open.as_mut().expect("it was opened just now"))
+    }
+}

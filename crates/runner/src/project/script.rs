@@ -1,0 +1,191 @@
+//! One script with everything that is known of it before anything runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pintail_core::annotation::{Header, WriteStrategy};
+use pintail_core::asset::Asset;
+use pintail_core::id::{LakeName, ScriptHash, ScriptName};
+use pintail_core::lineage::BodyLineage;
+use pintail_core::partition::{PartitionSpec, TimeSpec};
+use pintail_core::source::{Language, Span};
+use pintail_core::sql::body::ParsedBody;
+use pintail_core::sql::classify::Need;
+use pintail_core::sql::strategy::Layout;
+use pintail_core::write::ErrorClass;
+
+use super::CompiledProject;
+use crate::workspace::ScriptFile;
+
+/// The identity column when no other name is given.
+const IDENTITY_COLUMN: &str = "_partition";
+
+/// A body with what was found in it.
+#[derive(Clone, Debug, Default)]
+pub struct ParsedText {
+    /// The file's path relative to the project root.
+    pub path: String,
+    /// The file with its header lines blanked.
+    pub blanked: String,
+    /// The statements.
+    pub body: ParsedBody,
+    /// Its reads and writes.
+    pub lineage: BodyLineage,
+}
+
+/// A script, compiled.
+#[derive(Clone, Debug)]
+pub struct CompiledScript {
+    /// The file.
+    pub file: ScriptFile,
+    /// What its header declares.
+    pub header: Header,
+    /// Its body.
+    pub text: ParsedText,
+    /// Where the query stands; `None` for a script with statements of its own.
+    pub query: Option<Span>,
+    /// The setup statements that are sent, in order.
+    pub setup: Vec<Span>,
+    /// The statements of a manual script with what each needs, in order.
+    pub statements: Vec<(Span, Need)>,
+    /// What it writes: the declared target, or the one table that its statements write.
+    pub target: Option<Asset>,
+    /// The singular tests that run with it, by name.
+    pub singular_tests: Vec<String>,
+    /// What its tests read besides its target.
+    pub test_reads: BTreeSet<Asset>,
+    /// Why this version cannot run it, if so.
+    pub cannot_run: Option<String>,
+}
+
+impl CompiledScript {
+    /// Returns the name.
+    pub fn name(&self) -> &ScriptName {
+        &self.file.name
+    }
+
+    /// Returns the hash of the text.
+    pub fn hash(&self) -> &ScriptHash {
+        &self.file.hash
+    }
+
+    /// Returns the language.
+    pub fn language(&self) -> Language {
+        self.file.language
+    }
+
+    /// Returns how the target is written; a script without `materialize` writes with statements of its own.
+    pub fn strategy(&self) -> WriteStrategy {
+        self.header.materialize.as_ref().map_or(WriteStrategy::Manual, |line| line.value.strategy.clone())
+    }
+
+    /// Returns the strategy as a word of the language.
+    pub fn strategy_word(&self) -> &'static str {
+        match self.strategy() {
+            WriteStrategy::Replace => "replace",
+            WriteStrategy::Merge { .. } => "merge",
+            WriteStrategy::Append => "append",
+            WriteStrategy::History { .. } => "history",
+            WriteStrategy::View => "view",
+            WriteStrategy::Manual => "manual",
+        }
+    }
+
+    /// Returns the time partitions.
+    pub fn time_spec(&self) -> Option<&TimeSpec> {
+        match self.header.partitioned.as_ref().map(|partitioned| &partitioned.value) {
+            Some(PartitionSpec::Time(spec)) => Some(spec),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the identity column.
+    pub fn identity_column(&self) -> &str {
+        let configured = self.header.materialize.as_ref().and_then(|line| line.value.partition_column.as_deref());
+        configured.unwrap_or(IDENTITY_COLUMN)
+    }
+
+    /// Returns what the body reads, each asset once.
+    pub fn reads(&self) -> BTreeSet<&Asset> {
+        self.text.lineage.reads.iter().map(|read| &read.asset).collect()
+    }
+
+    /// Returns whether the body reads the script's own target.
+    pub fn reads_target(&self) -> bool {
+        self.self_read_span().is_some()
+    }
+
+    /// Returns where the body reads the script's own target.
+    pub fn self_read_span(&self) -> Option<Span> {
+        let target = self.target.as_ref()?;
+        self.text.lineage.reads.iter().find(|read| read.asset == *target).map(|read| read.span)
+    }
+
+    /// Returns whether the body reads `lake`.
+    pub fn reads_lake(&self, lake: &LakeName) -> bool {
+        self.text.lineage.reads.iter().any(|read| read.asset.lake() == Some(lake))
+    }
+
+    /// Returns the lakes that must be attached at their pins: those that the body or its tests read.
+    pub fn lakes_needed(&self, project: &CompiledProject) -> BTreeSet<LakeName> {
+        let mut lakes: BTreeSet<LakeName> =
+            self.text.lineage.reads.iter().filter_map(|read| read.asset.lake().cloned()).collect();
+        lakes.extend(self.test_reads.iter().filter_map(|asset| asset.lake().cloned()));
+        if !self.text.lineage.unknown_reads.is_empty() {
+            lakes.insert(project.default_lake.clone());
+        }
+        lakes
+    }
+
+    /// Returns whether the default lake must be in the search path: something in the body may name it.
+    pub fn reads_lakes(&self, project: &CompiledProject) -> bool {
+        self.lakes_needed(project).contains(&project.default_lake)
+    }
+
+    /// Returns where the query stands; the whole body for a script without one.
+    pub fn query_span(&self) -> Span {
+        self.query.unwrap_or_else(|| Span::new(0, self.text.blanked.len()))
+    }
+
+    /// Returns the setup statements that are sent.
+    pub fn setup_spans(&self) -> impl Iterator<Item = Span> + '_ {
+        self.setup.iter().copied()
+    }
+
+    /// Returns the descriptions that the table gets.
+    pub fn layout_words(&self) -> Layout {
+        Layout {
+            comment: self.header.description.clone(),
+            column_comments: self
+                .header
+                .columns
+                .iter()
+                .filter_map(|column| Some((column.value.name.clone(), column.value.description.clone()?)))
+                .collect(),
+            ..Layout::default()
+        }
+    }
+
+    /// Returns the fingerprints of the local files that the body reads.
+    pub fn files_read(&self, project: &CompiledProject) -> BTreeMap<String, String> {
+        self.reads()
+            .into_iter()
+            .filter_map(|asset| Some((asset.to_string(), super::fingerprint(&project.project, asset)?)))
+            .collect()
+    }
+
+    /// Returns whether attempt `number` that failed with `class` is followed by another one (`retry`).
+    pub fn retries(&self, class: ErrorClass, number: u32) -> bool {
+        let Some(retry) = &self.header.retry else { return false };
+        matches!(class, ErrorClass::Transient | ErrorClass::Conflict | ErrorClass::Bug) && number <= retry.value.times
+    }
+
+    /// Returns the pause after attempt `number`.
+    pub fn retry_delay(&self, number: u32) -> Duration {
+        let Some(retry) = self.header.retry.as_ref().map(|retry| retry.value) else { return Duration::ZERO };
+        match retry.exponential {
+            true => retry.delay * 2_u32.saturating_pow(number.saturating_sub(1).min(16)),
+            false => retry.delay,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How a run ended, in numbers.
+
+use pintail_core::id::RunId;
+use pintail_store::RunStatus;
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepState {
+    /// Not begun.
+    Waiting,
+    /// Under way.
+    Running,
+    /// It committed.
+    Materialized,
+    /// A newer run was there first; the newer version stands.
+    Superseded,
+    /// It failed.
+    Failed,
+    /// Something before it failed.
+    Skipped,
+    /// The user stopped the run.
+    Cancelled,
+}
+
+/// A run's numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Steps that committed.
+    pub materialized: usize,
+    /// Steps that a newer run made unnecessary.
+    pub superseded: usize,
+    /// Steps that failed.
+    pub failed: usize,
+    /// Steps that did not begin because one before them failed.
+    pub skipped: usize,
+    /// Steps that were stopped.
+    pub cancelled: usize,
+    /// Slices that were up to date when the run was planned.
+    pub up_to_date: usize,
+}
+
+impl RunSummary {
+    /// Returns the summary of `states`.
+    pub fn of(run: RunId, states: &[StepState], up_to_date: usize) -> Self {
+        let count = |wanted| states.iter().filter(|state| **state == wanted).count();
+        let (failed, cancelled) = (count(StepState::Failed), count(StepState::Cancelled));
+        let status = match (failed, cancelled) {
+            (_, 1..) => RunStatus::Cancelled,
+            (1.., _) => RunStatus::Failed,
+            _ => RunStatus::Succeeded,
+        };
+        Self {
+            run,
+            status,
+            materialized: count(StepState::Materialized),
+            superseded: count(StepState::Superseded),
+            failed,
+            skipped: count(StepState::Skipped),
+            cancelled,
+            up_to_date,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `bench`: Pintail beside hand-sent SQL, on the same lake and in the same minute.
+//!
+//! A benchmark has two sides. They are measured in turn (ours, plain, ours, plain, …), so that whatever else the
+//! machine does falls on both, and the table shows medians and their ratio. Nothing is asserted: a slow machine is no
+//! failed test. One file per benchmark, one line in `BENCHMARKS`; the plain side of a benchmark that writes a lake is
+//! the engine's example `plain`, so that both sides load the same library.
+
+mod measure;
+mod start;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::process;
+use crate::repository::Repository;
+use crate::setup::{self, Set};
+use measure::{Outcome, Sides};
+
+/// One benchmark.
+struct Benchmark {
+    name: &'static str,
+    about: &'static str,
+    prepare: fn(&Bench) -> anyhow::Result<Sides>,
+}
+
+/// The benchmarks in the order in which they run.
+const BENCHMARKS: &[Benchmark] = &[start::BENCHMARK];
+
+/// What every benchmark gets.
+struct Bench {
+    pintail: PathBuf,
+}
+
+/// The arguments of `cargo xtask bench`.
+#[derive(Args)]
+pub struct BenchArguments {
+    /// The benchmarks to run; all of them when none is named
+    names: Vec<String>,
+    /// Lists the benchmarks and runs none
+    #[arg(long)]
+    list: bool,
+    /// How often each side is measured
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+/// Builds the release binary and measures.
+pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Result<()> {
+    if arguments.list {
+        for benchmark in BENCHMARKS {
+            println!("{:<10} {}", benchmark.name, benchmark.about);
+        }
+        return Ok(());
+    }
+    let chosen = choose(&arguments.names)?;
+    setup::ensure(repository, &[Set::Engine])?;
+    process::run(process::cargo(repository).args(["build", "--release", "--package", "pintail"]))?;
+    let bench = Bench { pintail: repository.pintail("release") };
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for benchmark in chosen {
+        eprintln!("{}: {}", benchmark.name, benchmark.about);
+        outcomes.push(measure::interleaved(benchmark.name, arguments.rounds, (benchmark.prepare)(&bench)?)?);
+    }
+    print!("{}", table::render(&outcomes));
+    Ok(())
+}
+
+fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Benchmark>> {
+    if names.is_empty() {
+        return Ok(BENCHMARKS.iter().collect());
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        let Some(benchmark) = BENCHMARKS.iter().find(|benchmark| benchmark.name == name) else {
+            let known: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+            bail!("there is no benchmark `{name}`; there are: {}", known.join(", "));
+        };
+        chosen.push(benchmark);
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_means_every_benchmark_and_an_unknown_one_lists_them() {
+        assert_eq!(choose(&[]).unwrap().len(), BENCHMARKS.len());
+        assert_eq!(choose(&["start".into()]).unwrap()[0].name, "start");
+        let error = choose(&["strat".into()]).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with("there is no benchmark `strat`; there are: start"), "{error}");
+    }
+}
