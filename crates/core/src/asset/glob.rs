@@ -1,7 +1,7 @@
 //! Which assets a glob covers: `*` and `?` inside one path part, `**` over parts, `[…]` for one character, as DuckDB
 //! reads them; `{partition}` stands for any one part's text.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder};
 
 use super::Asset;
 
@@ -37,16 +37,33 @@ impl Asset {
     }
 }
 
-fn matches(pattern: &str, path: &str) -> bool {
-    // Any text stands for the other side's partition: a glob that covers one covers them all.
-    let path = path.replace(PARTITION, "2000-01-01");
-    matcher(pattern).is_some_and(|matcher| matcher.is_match(path))
+impl Asset {
+    /// Returns the glob that the key or path is; `None` for a table, a plain name, and a pattern that is none (an
+    /// unclosed `[`), which only covers itself.
+    pub(crate) fn path_glob(&self) -> Option<Glob> {
+        let (Asset::Object { key: path, .. } | Asset::Volume { path, .. }) = self else { return None };
+        if self.is_glob() { compile(path) } else { None }
+    }
+
+    /// Returns the key or path as a glob sees it, with some partition's identity in the placeholder's place.
+    pub(crate) fn path_for_globs(&self) -> Option<String> {
+        let (Asset::Object { key: path, .. } | Asset::Volume { path, .. }) = self else { return None };
+        Some(with_some_partition(path))
+    }
 }
 
-/// Compiles `pattern`; `None` when it is none (an unclosed `[`), which then only covers itself.
-fn matcher(pattern: &str) -> Option<GlobMatcher> {
+fn matches(pattern: &str, path: &str) -> bool {
+    compile(pattern).is_some_and(|glob| glob.compile_matcher().is_match(with_some_partition(path)))
+}
+
+/// Any text stands for a partition on the matched side: a glob that covers one covers them all.
+fn with_some_partition(path: &str) -> String {
+    path.replace(PARTITION, "2000-01-01")
+}
+
+/// Compiles `pattern`; `None` when it is none.
+fn compile(pattern: &str) -> Option<Glob> {
     // DuckDB has no alternatives: braces and backslashes are plain characters.
     let pattern = pattern.replace(PARTITION, "*").replace('\\', "[\\]").replace('{', "[{]").replace('}', "[}]");
-    let glob = GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(false).build().ok()?;
-    Some(glob.compile_matcher())
+    GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(false).build().ok()
 }

@@ -145,6 +145,7 @@ codes! {
     UNKNOWN_COLUMN_IN_TEST = "P308" Error "a test names a column that the asset does not have";
     NAMES_CLASH = "P309" Error "two names differ only by case";
     UNKNOWN_SCRIPT = "P310" Error "unknown script";
+    SELECTION_NEEDS_FACTS = "P311" Error "a selection asks for what the command does not read";
 
     PARTITION_KEY_INVALID = "P401" Error "not a partition of this kind";
     PARTITION_BEFORE_START = "P402" Error "a partition before the declared start";

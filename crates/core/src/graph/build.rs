@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use globset::Glob;
 use unicode_normalization::UnicodeNormalization;
 
-use super::matching::{FilePlace, file_glob, file_part, glob_set};
+use super::matching::covered;
 use super::{AssetUse, Edge, ExternalAsset, Graph, GraphScript, NodeId, cycle, order};
 use crate::asset::Asset;
 use crate::diagnostic::{Code, Diagnostic};
@@ -37,20 +36,17 @@ fn first_of_each_name(scripts: &[GraphScript]) -> HashMap<crate::id::ScriptName,
 }
 
 /// One finding per script whose name equals an earlier one's but for case: stores and file systems keep only one.
+/// Names that are wholly equal are the loader's finding.
 fn name_clashes(scripts: &[GraphScript]) -> Vec<Diagnostic> {
     let mut seen: HashMap<String, &GraphScript> = HashMap::new();
     let mut found = Vec::new();
     for script in scripts {
         let folded: String = script.name.as_str().nfc().flat_map(char::to_lowercase).collect();
-        let Some(first) = seen.get(&folded) else {
-            seen.insert(folded, script);
+        let first = *seen.entry(folded).or_insert(script);
+        if first.name == script.name {
             continue;
-        };
-        let message = if first.name == script.name {
-            format!("two scripts are named `{}`: {} and {}", script.name, first.path, script.path)
-        } else {
-            format!("the names `{}` and `{}` are equal but for case", first.name, script.name)
-        };
+        }
+        let message = format!("the names `{}` and `{}` are equal but for case", first.name, script.name);
         let help = format!("rename {} or {}", first.path, script.path);
         found.push(Diagnostic::new(Code::NAMES_CLASH, &script.path, None, message).with_help(help));
     }
@@ -73,37 +69,38 @@ fn find_writers(scripts: &[GraphScript], diagnostics: &mut Vec<Diagnostic>) -> H
             let first = &scripts[first.0];
             let message = format!("`{}` is already written by `{}`", write.asset, first.name);
             let help = format!("let one of {} and {} write another table", first.path, script.path);
-            diagnostics.push(Diagnostic::new(Code::ASSET_WRITTEN_TWICE, &script.path, write.reason.span(), message).with_help(help));
+            diagnostics.push(
+                Diagnostic::new(Code::ASSET_WRITTEN_TWICE, &script.path, write.reason.span(), message).with_help(help),
+            );
         }
     }
     writers
 }
 
 fn connect(graph: &mut Graph) {
-    let globs = GlobReads::of(graph);
+    let matches = Matches::of(graph);
     let mut reads: BTreeMap<(NodeId, NodeId), Vec<AssetUse>> = BTreeMap::new();
     let mut external: BTreeMap<Asset, Vec<NodeId>> = BTreeMap::new();
     for (index, script) in graph.scripts.iter().enumerate() {
         let reader = NodeId(index);
         for read in &script.reads {
-            let exact = graph.writers.get_key_value(&read.asset);
-            let covered = globs.covered_by(&read.asset);
-            if exact.is_none() && covered.is_empty() {
+            let written = matches.written(&read.asset);
+            if written.is_empty() {
                 let readers = external.entry(read.asset.clone()).or_default();
                 if readers.last() != Some(&reader) {
                     readers.push(reader);
                 }
             }
-            let covered =
-                covered.iter().filter(|(asset, _)| *asset != read.asset).map(|(asset, writer)| (asset, writer));
-            for (asset, writer) in exact.into_iter().chain(covered) {
-                if *writer != reader {
-                    let written = AssetUse { asset: asset.clone(), reason: read.reason };
-                    reads.entry((*writer, reader)).or_default().push(written);
+            for asset in written {
+                let writer = graph.writers[asset];
+                if writer != reader {
+                    let read = AssetUse { asset: asset.clone(), reason: read.reason };
+                    reads.entry((writer, reader)).or_default().push(read);
                 }
             }
         }
     }
+    drop(matches);
     graph.external = external.into_iter().map(|(asset, readers)| ExternalAsset { asset, readers }).collect();
     for (index, ((upstream, downstream), reads)) in reads.into_iter().enumerate() {
         graph.outgoing[upstream.0].push(index);
@@ -112,42 +109,33 @@ fn connect(graph: &mut Graph) {
     }
 }
 
-/// The written keys that each glob read covers.
-struct GlobReads {
-    covered: HashMap<Asset, Vec<(Asset, NodeId)>>,
+/// Which written assets belong to each read.
+struct Matches<'a> {
+    writers: &'a HashMap<Asset, NodeId>,
+    /// By read: the written keys that a glob covers, and the written `{partition}` patterns that cover a key.
+    by_read: HashMap<&'a Asset, Vec<&'a Asset>>,
 }
 
-impl GlobReads {
-    fn of(graph: &Graph) -> Self {
-        let mut seen = HashSet::new();
-        let mut by_place: HashMap<FilePlace<'_>, Vec<(&Asset, Glob)>> = HashMap::new();
-        for read in graph.scripts.iter().flat_map(|script| &script.reads) {
-            let Some((place, text)) = file_part(&read.asset) else { continue };
-            if !seen.insert(&read.asset) {
-                continue;
-            }
-            if let Some(glob) = file_glob(text) {
-                by_place.entry(place).or_default().push((&read.asset, glob));
+impl<'a> Matches<'a> {
+    fn of(graph: &'a Graph) -> Self {
+        let reads: HashSet<&Asset> =
+            graph.scripts.iter().flat_map(|script| &script.reads).map(|read| &read.asset).collect();
+        let mut by_read = covered(reads.iter().copied(), graph.writers.keys());
+        for (written, keys) in covered(graph.writers.keys(), reads.iter().copied()) {
+            for read in keys {
+                by_read.entry(read).or_default().push(written);
             }
         }
-        let mut covered: HashMap<Asset, Vec<(Asset, NodeId)>> = HashMap::new();
-        for (place, reads) in by_place {
-            let globs: Vec<Glob> = reads.iter().map(|(_, glob)| glob.clone()).collect();
-            let set = glob_set(&globs);
-            for (written, writer) in &graph.writers {
-                let Some((_, text)) = file_part(written).filter(|(other, _)| *other == place) else { continue };
-                for matched in set.matches(text) {
-                    covered.entry(reads[matched].0.clone()).or_default().push((written.clone(), *writer));
-                }
-            }
+        for written in by_read.values_mut() {
+            written.sort();
+            written.dedup();
         }
-        for assets in covered.values_mut() {
-            assets.sort();
-        }
-        Self { covered }
+        Self { writers: &graph.writers, by_read }
     }
 
-    fn covered_by(&self, read: &Asset) -> &[(Asset, NodeId)] {
-        self.covered.get(read).map_or(&[], Vec::as_slice)
+    /// Returns the written assets that `read` reads from: the same one first, then by glob in canonical order.
+    fn written(&self, read: &Asset) -> Vec<&'a Asset> {
+        let same = self.writers.get_key_value(read).map(|(asset, _)| asset);
+        same.into_iter().chain(self.by_read.get(read).into_iter().flatten().copied()).collect()
     }
 }

@@ -1,75 +1,82 @@
-//! Which written assets a read covers: the same canonical asset, or keys under a glob.
-//!
-//! Globs are those of the engine's file functions: `*` and `?` stay inside a path part, `**` crosses parts, `[a-z]` is
-//! a class. Braces are literal, since `{partition}` stands in keys.
+//! Which assets cover which: all globs of a store or volume are matched at once, so that a project with many globs and
+//! many keys stays linear. What a glob means is said once, in `asset`.
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use std::collections::{BTreeMap, HashMap};
+
+use globset::{Glob, GlobSetBuilder};
 
 use crate::asset::Asset;
 
-/// The part of an object or volume asset that may be a glob, with the store or volume that it lies in.
-pub(super) fn file_part(asset: &Asset) -> Option<(FilePlace<'_>, &str)> {
-    match asset {
-        Asset::Object { store, key } => Some((FilePlace::Store(store), key)),
-        Asset::Volume { volume, path } => Some((FilePlace::Volume(volume), path)),
-        Asset::Lake { .. } | Asset::Datatable { .. } => None,
+/// For each glob the assets of the other side that it covers, in canonical order; itself excluded.
+pub(super) type Covered<'a> = HashMap<&'a Asset, Vec<&'a Asset>>;
+
+/// Returns which of `assets` each glob among `patterns` covers.
+pub(super) fn covered<'a>(
+    patterns: impl Iterator<Item = &'a Asset>,
+    assets: impl Iterator<Item = &'a Asset>,
+) -> Covered<'a> {
+    let mut places: BTreeMap<FilePlace<'a>, Place<'a>> = BTreeMap::new();
+    for pattern in patterns {
+        if let (Some(place), Some(glob)) = (FilePlace::of(pattern), pattern.path_glob()) {
+            places.entry(place).or_default().globs.push((pattern, glob));
+        }
     }
+    for asset in assets {
+        if let Some(place) = FilePlace::of(asset).and_then(|place| places.get_mut(&place)) {
+            place.assets.push(asset);
+        }
+    }
+    let mut covered = Covered::new();
+    for place in places.values() {
+        place.match_all(&mut covered);
+    }
+    for assets in covered.values_mut() {
+        assets.sort();
+        assets.dedup();
+    }
+    covered
 }
 
-/// Where a file lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum FilePlace<'a> {
+/// Where a file lies; a glob never reaches out of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FilePlace<'a> {
     Store(&'a str),
     Volume(&'a str),
 }
 
-/// An asset that may be a glob, ready to be compared.
-#[derive(Clone, Debug)]
-pub struct AssetPattern {
-    asset: Asset,
-    glob: Option<globset::GlobMatcher>,
-}
-
-impl AssetPattern {
-    /// Returns the pattern of `asset`.
-    pub fn new(asset: Asset) -> Self {
-        let glob = file_part(&asset).and_then(|(_, text)| file_glob(text)).map(|glob| glob.compile_matcher());
-        Self { asset, glob }
-    }
-
-    /// Returns whether the pattern covers `other`: it is the same asset, or a key under the glob.
-    pub fn covers(&self, other: &Asset) -> bool {
-        if self.asset == *other {
-            return true;
-        }
-        match (&self.glob, file_part(&self.asset), file_part(other)) {
-            (Some(glob), Some((place, _)), Some((other_place, text))) => place == other_place && glob.is_match(text),
-            _ => false,
+impl<'a> FilePlace<'a> {
+    fn of(asset: &'a Asset) -> Option<Self> {
+        match asset {
+            Asset::Object { store, .. } => Some(FilePlace::Store(store)),
+            Asset::Volume { volume, .. } => Some(FilePlace::Volume(volume)),
+            Asset::Lake { .. } | Asset::Datatable { .. } => None,
         }
     }
 }
 
-/// Returns the glob that `text` is, or `None` when it is a plain name or no valid glob.
-pub(super) fn file_glob(text: &str) -> Option<Glob> {
-    if !text.contains(['*', '?', '[']) {
-        return None;
-    }
-    let escaped: String = text
-        .chars()
-        .map(|letter| match letter {
-            '{' => "[{]".to_owned(),
-            '}' => "[}]".to_owned(),
-            other => other.to_string(),
-        })
-        .collect();
-    GlobBuilder::new(&escaped).literal_separator(true).backslash_escape(false).build().ok()
+/// The two sides in one store or volume.
+#[derive(Default)]
+struct Place<'a> {
+    globs: Vec<(&'a Asset, Glob)>,
+    assets: Vec<&'a Asset>,
 }
 
-/// Many globs matched at once, so that matching stays linear in the keys.
-pub(super) fn glob_set(globs: &[Glob]) -> GlobSet {
-    let mut builder = GlobSetBuilder::new();
-    for glob in globs {
-        builder.add(glob.clone());
+impl<'a> Place<'a> {
+    fn match_all(&self, covered: &mut Covered<'a>) {
+        let mut set = GlobSetBuilder::new();
+        for (_, glob) in &self.globs {
+            set.add(glob.clone());
+        }
+        let set =
+            set.build().expect("each glob was compiled before, and a set of them has no limit that scripts reach");
+        for asset in &self.assets {
+            let path = asset.path_for_globs().expect("only files have a place");
+            for matched in set.matches(&path) {
+                let pattern = self.globs[matched].0;
+                if pattern != *asset {
+                    covered.entry(pattern).or_default().push(asset);
+                }
+            }
+        }
     }
-    builder.build().expect("each glob was built before, and a set of them has no limit that sources reach")
 }

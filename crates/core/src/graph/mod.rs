@@ -1,6 +1,7 @@
 //! The graph of scripts: edges with their reason, cycles, name clashes, and one stable order.
 //!
-//! Invariant: an edge exists when a script reads an asset that another writes; a self read is no edge. Nodes are sorted
+//! Invariant: an edge exists when a script reads an asset that another writes, or one covers the other as a glob; a self
+//! read is no edge. Nodes are sorted
 //! by script name, so node order, edge order and topological order depend on nothing but the scripts. Building and every
 //! question are linear in scripts and edges.
 //!
@@ -17,7 +18,6 @@ mod tests;
 use std::collections::HashMap;
 
 pub use build::build;
-pub use matching::AssetPattern;
 
 use crate::asset::Asset;
 use crate::id::ScriptName;

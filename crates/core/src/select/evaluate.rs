@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::universe::{ScriptSet, Universe, spellings};
 use super::{Atom, Depth, Fact, KindFilter, Reach, ScriptLabels, SelectError, Selection, Subject};
 use crate::asset::Asset;
-use crate::diagnostic::nearest;
+use crate::diagnostic::{Code, nearest};
 use crate::graph::{Direction, NodeId};
 use crate::id::ScriptName;
 use crate::source::{Language, Span};
@@ -132,14 +132,19 @@ fn labelled<'a>(
         return Ok(set);
     }
     let known: BTreeSet<&str> = universe.labels.iter().flatten().flat_map(values).collect();
-    Err(SelectError::new(span, format!("no script has the {what} `{text}`")).with_near(nearest(text, known)))
+    Err(SelectError::new(Code::SELECTION_MATCHES_NOTHING, span, format!("no script has the {what} `{text}`"))
+        .with_near(nearest(text, known)))
 }
 
 /// Scripts that read an asset that `text` names or covers.
 fn readers(universe: &Universe<'_>, text: &str, span: Span) -> Result<ScriptSet, SelectError> {
     let pattern = Pattern::new(text, span)?;
     let graph = universe.graph;
-    let called = |asset: &Asset| spellings(asset).iter().any(|spelling| pattern.matches(spelling));
+    let parsed = Asset::parse(text).ok();
+    let called = |asset: &Asset| {
+        spellings(asset).iter().any(|spelling| pattern.matches(spelling))
+            || parsed.as_ref().is_some_and(|parsed| parsed.covers(asset) || asset.covers(parsed))
+    };
     let reads = |node: &NodeId| graph.script(*node).reads.iter().any(|read| called(&read.asset));
     let set = ScriptSet::of(graph.len(), graph.nodes().filter(reads));
     if !set.is_empty() {
@@ -148,7 +153,7 @@ fn readers(universe: &Universe<'_>, text: &str, span: Span) -> Result<ScriptSet,
     let known: BTreeSet<String> =
         graph.nodes().flat_map(|node| &graph.script(node).reads).map(|read| read.asset.to_string()).collect();
     let near = nearest(text, known.iter().map(String::as_str));
-    Err(SelectError::new(span, format!("no script reads `{text}`")).with_near(near))
+    Err(SelectError::new(Code::SELECTION_MATCHES_NOTHING, span, format!("no script reads `{text}`")).with_near(near))
 }
 
 fn needs_facts(fact: Fact, span: Span) -> SelectError {
@@ -159,7 +164,7 @@ fn needs_facts(fact: Fact, span: Span) -> SelectError {
         Fact::New | Fact::Modified => "this needs the last run or a git ref to compare with",
         Fact::Result(_) => "this needs the results of the last run, which are not read here",
     };
-    SelectError::new(span, message)
+    SelectError::new(Code::SELECTION_NEEDS_FACTS, span, message)
 }
 
 /// Scripts by name, folder, file or glob, or the writers of an asset.
@@ -169,7 +174,10 @@ fn named(universe: &Universe<'_>, text: &str, span: Span) -> Result<ScriptSet, S
     if is_glob(text) || text.ends_with('/') {
         return covered(universe, text, span);
     }
-    let by_name = graph.find(&ScriptName(text.to_owned())).or_else(|| universe.paths.get(text).copied());
+    let by_name = graph
+        .find(&ScriptName(text.to_owned()))
+        .or_else(|| universe.paths.get(text).copied())
+        .or_else(|| graph.writer(&Asset::parse(text).ok()?));
     if let Some(node) = by_name {
         return Ok(ScriptSet::of(graph.len(), [node]));
     }
@@ -178,7 +186,11 @@ fn named(universe: &Universe<'_>, text: &str, span: Span) -> Result<ScriptSet, S
         Some([writer]) => Ok(ScriptSet::of(graph.len(), [*writer])),
         Some(writers) => {
             let names: Vec<String> = writers.iter().map(|node| format!("`{}`", graph.name(*node))).collect();
-            let error = SelectError::new(span, format!("`{text}` is written by {}", names.join(" and ")));
+            let error = SelectError::new(
+                Code::SELECTION_MATCHES_NOTHING,
+                span,
+                format!("`{text}` is written by {}", names.join(" and ")),
+            );
             Err(error.with_help("name the script or the whole URI"))
         }
         None => Err(nothing_named(universe, text, span)),
@@ -211,14 +223,14 @@ fn covered(universe: &Universe<'_>, text: &str, span: Span) -> Result<ScriptSet,
 fn nothing_named(universe: &Universe<'_>, text: &str, span: Span) -> SelectError {
     let graph = universe.graph;
     if text.contains("://") {
-        let error = SelectError::new(span, format!("no script writes `{text}`"));
+        let error = SelectError::new(Code::SELECTION_MATCHES_NOTHING, span, format!("no script writes `{text}`"));
         let is_read = graph.external().iter().any(|external| external.asset.to_string() == text);
         if is_read {
             return error.with_help(format!("`source:{text}` selects the scripts that read it"));
         }
         return error.with_near(nearest(text, sorted_tables(universe)));
     }
-    let error = SelectError::new(span, format!("`{text}` matches no script"));
+    let error = SelectError::new(Code::SELECTION_MATCHES_NOTHING, span, format!("`{text}` matches no script"));
     if text.ends_with('/') {
         return error.with_near(nearest(text, folders(universe)));
     }
@@ -268,7 +280,11 @@ impl Pattern {
         }
         match GlobBuilder::new(text).literal_separator(true).build() {
             Ok(glob) => Ok(Pattern::Glob(glob.compile_matcher())),
-            Err(error) => Err(SelectError::new(span, format!("`{text}` is no valid glob: {}", error.kind()))),
+            Err(error) => Err(SelectError::new(
+                Code::SELECTION_SYNTAX,
+                span,
+                format!("`{text}` is no valid glob: {}", error.kind()),
+            )),
         }
     }
 

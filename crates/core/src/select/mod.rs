@@ -26,6 +26,7 @@ pub use universe::{ScriptLabels, ScriptSet, Universe};
 use thiserror::Error;
 
 use crate::annotation::WriteStrategy;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::source::{Language, Located, Span};
 
 /// A parsed selection.
@@ -168,6 +169,8 @@ pub enum StepResult {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct SelectError {
+    /// The stable code.
+    pub code: Code,
     /// Where in the selection's text.
     pub span: Span,
     /// One line, lower case, no full stop.
@@ -177,8 +180,17 @@ pub struct SelectError {
 }
 
 impl SelectError {
-    fn new(span: Span, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), help: None }
+    fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self { code, span, message: message.into(), help: None }
+    }
+
+    /// Returns the mistake as a diagnostic of the option that was given, such as `--select`.
+    pub fn to_diagnostic(&self, option: &str) -> Diagnostic {
+        let diagnostic = Diagnostic::new(self.code, option, self.span, &self.message);
+        match &self.help {
+            Some(help) => diagnostic.with_help(help),
+            None => diagnostic,
+        }
     }
 
     fn with_help(mut self, help: impl Into<String>) -> Self {

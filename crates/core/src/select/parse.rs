@@ -3,7 +3,7 @@
 //! Quotes (`"a b"`, `'a,b'`) make blanks, commas and plus signs part of a name.
 
 use super::{Atom, Depth, Fact, KindFilter, Reach, ScriptKind, SelectError, Selection, StepResult, Subject, Term};
-use crate::diagnostic::nearest;
+use crate::diagnostic::{Code, nearest};
 use crate::source::{Language, Located, Span};
 
 const METHODS: [&str; 6] = ["tag", "owner", "kind", "source", "state", "result"];
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<Selection, Vec<SelectError>> {
         terms.push(Term { atoms });
     }
     if terms.is_empty() && errors.is_empty() {
-        let error = SelectError::new(Span::new(0, text.len()), "the selection is empty");
+        let error = SelectError::new(Code::SELECTION_SYNTAX, Span::new(0, text.len()), "the selection is empty");
         errors.push(error.with_help("name a script, a folder such as `orders/`, or a tag such as `tag:nightly`"));
     }
     errors.sort_by_key(|error| error.span);
@@ -92,7 +92,11 @@ fn lex(text: &str, errors: &mut Vec<SelectError>) -> Vec<Vec<Word>> {
     lexer.blank();
     let terms = lexer.terms;
     if let Some((open, at)) = quote {
-        errors.push(SelectError::new(Span::new(at, text.len()), format!("the `{open}` is never closed")));
+        errors.push(SelectError::new(
+            Code::SELECTION_SYNTAX,
+            Span::new(at, text.len()),
+            format!("the `{open}` is never closed"),
+        ));
     }
     terms
 }
@@ -116,7 +120,11 @@ impl<'a> Lexer<'a> {
 
     fn comma(&mut self, at: usize) {
         if !self.end_word() {
-            self.errors.push(SelectError::new(Span::new(at, at + 1), "expected a selector before `,`"));
+            self.errors.push(SelectError::new(
+                Code::SELECTION_SYNTAX,
+                Span::new(at, at + 1),
+                "expected a selector before `,`",
+            ));
         }
         self.comma = Some(at);
     }
@@ -124,7 +132,8 @@ impl<'a> Lexer<'a> {
     fn blank(&mut self) {
         let found_word = self.end_word();
         if let (false, Some(at)) = (found_word, self.comma) {
-            let error = SelectError::new(Span::new(at, at + 1), "expected a selector after `,`");
+            let error =
+                SelectError::new(Code::SELECTION_SYNTAX, Span::new(at, at + 1), "expected a selector after `,`");
             self.errors.push(error.with_help("write `a,b` without blanks for scripts that are both"));
         }
         self.comma = None;
@@ -146,7 +155,7 @@ fn parse_atom(word: &Word) -> Result<Atom, SelectError> {
     let (upstream, family, letters) = take_prefix(&word.letters)?;
     let (downstream, letters) = take_suffix(letters)?;
     let (Some(first), Some(last)) = (letters.first(), letters.last()) else {
-        return Err(SelectError::new(word.span, "expected a name beside the operator"));
+        return Err(SelectError::new(Code::SELECTION_SYNTAX, word.span, "expected a name beside the operator"));
     };
     let span = Span::new(first.at, last.end());
     let reach = match (family, upstream, downstream) {
@@ -156,7 +165,11 @@ fn parse_atom(word: &Word) -> Result<Atom, SelectError> {
         },
         (true, None, None) => Reach::Family,
         (true, ..) => {
-            let error = SelectError::new(word.span, "`@` already reaches up and down, `+` has no place beside it");
+            let error = SelectError::new(
+                Code::SELECTION_SYNTAX,
+                word.span,
+                "`@` already reaches up and down, `+` has no place beside it",
+            );
             return Err(error.with_help("write `@x`, or `+x+`"));
         }
     };
@@ -173,7 +186,7 @@ fn take_prefix(letters: &[Letter]) -> Result<Prefix<'_>, SelectError> {
             (None, false) => Ok((None, true, rest)),
             _ => {
                 let span = Span::new(letters[0].at, letters[1].end());
-                Err(SelectError::new(span, "one operator is enough before a name"))
+                Err(SelectError::new(Code::SELECTION_SYNTAX, span, "one operator is enough before a name"))
             }
         };
     }
@@ -199,7 +212,11 @@ fn depth(digits: &[Letter]) -> Result<Depth, SelectError> {
     let text: String = digits.iter().map(|digit| digit.value).collect();
     match text.parse() {
         Ok(steps) => Ok(Depth::Steps(steps)),
-        Err(_) => Err(SelectError::new(Span::new(first.at, last.end()), format!("`{text}` steps are too many"))),
+        Err(_) => Err(SelectError::new(
+            Code::SELECTION_SYNTAX,
+            Span::new(first.at, last.end()),
+            format!("`{text}` steps are too many"),
+        )),
     }
 }
 
@@ -218,7 +235,7 @@ fn parse_subject(letters: &[Letter], span: Span) -> Result<Subject, SelectError>
     let value: String = letters[colon + 1..].iter().map(|letter| letter.value).collect();
     let method_span = Span::new(span.start, letters[colon].at);
     if value.is_empty() && METHODS.contains(&method.as_str()) {
-        return Err(SelectError::new(span, format!("expected a value after `{method}:`")));
+        return Err(SelectError::new(Code::SELECTION_SYNTAX, span, format!("expected a value after `{method}:`")));
     }
     let value_span = Span::new(letters[colon].end(), span.end);
     match method.as_str() {
@@ -229,7 +246,8 @@ fn parse_subject(letters: &[Letter], span: Span) -> Result<Subject, SelectError>
         "state" => one_of(&STATES, &value, "state", value_span).map(Subject::Fact),
         "result" => one_of(&RESULTS, &value, "result", value_span).map(Subject::Fact),
         _ => {
-            let error = SelectError::new(method_span, format!("unknown method `{method}:`"));
+            let error =
+                SelectError::new(Code::UNKNOWN_SELECTION_METHOD, method_span, format!("unknown method `{method}:`"));
             Err(match nearest(&method, METHODS) {
                 Some(near) => error.with_help(format!("did you mean `{near}:`?")),
                 None => {
@@ -248,7 +266,7 @@ fn one_of<T: Copy>(known: &[(&str, T)], value: &str, method: &str, span: Span) -
     if let Some((_, found)) = known.iter().find(|(name, _)| *name == value) {
         return Ok(*found);
     }
-    let error = SelectError::new(span, format!("unknown {method} `{value}`"));
+    let error = SelectError::new(Code::SELECTION_SYNTAX, span, format!("unknown {method} `{value}`"));
     Err(match nearest(value, known.iter().map(|(name, _)| *name)) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
         None => {

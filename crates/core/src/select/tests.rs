@@ -69,7 +69,7 @@ fn project() -> (Graph, Vec<ScriptLabels>) {
 fn render(errors: &[SelectError]) -> String {
     let line = |error: &SelectError| {
         let help = error.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
-        format!("{}..{}: {error}{help}\n", error.span.start, error.span.end)
+        format!("{} {}..{}: {error}{help}\n", error.code, error.span.start, error.span.end)
     };
     errors.iter().map(line).collect()
 }
@@ -146,6 +146,8 @@ fn sources_choose_the_scripts_that_read_them() {
     check("source:s3://landing/**", expect!["orders/raw"]);
     check("source:ducklake://crm/people+", expect!["users/load"]);
     check("source:orders_daily", expect!["reports/late reports/top"]);
+    check("source:s3://landing/orders/2026.json", expect!["orders/raw"]);
+    check("source:ducklake://main/MAIN.Orders_Daily", expect!["reports/late reports/top"]);
 }
 
 #[test]
@@ -173,9 +175,9 @@ fn exclusion_removes() {
     assert_eq!(chosen(None, None), "orders/raw orders/daily reports/late reports/top reports/weekly users/load");
     expect![[r#"
         select:
-        0..9: `oders/raw` matches no script (did you mean `orders/raw`?)
+        P305 0..9: `oders/raw` matches no script (did you mean `orders/raw`?)
         exclude:
-        0..10: no script has the tag `nighly` (did you mean `nightly`?)
+        P305 0..10: no script has the tag `nighly` (did you mean `nightly`?)
     "#]]
     .assert_eq(&chosen(Some("oders/raw"), Some("tag:nighly")));
 }
@@ -201,16 +203,16 @@ fn facts_that_the_caller_does_not_know_are_asked_for() {
     check(
         "orders/raw stale failed+",
         expect![[r#"
-        11..16: this needs the recorded state of the project, which is not read here
-        17..23: this needs the recorded state of the project, which is not read here
-    "#]],
+            P311 11..16: this needs the recorded state of the project, which is not read here
+            P311 17..23: this needs the recorded state of the project, which is not read here
+        "#]],
     );
     check(
         "state:new result:failed",
         expect![[r#"
-        0..9: this needs the last run or a git ref to compare with
-        10..23: this needs the results of the last run, which are not read here
-    "#]],
+            P311 0..9: this needs the last run or a git ref to compare with
+            P311 10..23: this needs the results of the last run, which are not read here
+        "#]],
     );
 }
 
@@ -219,74 +221,74 @@ fn what_matches_nothing_names_the_nearest() {
     check(
         "order/daily",
         expect![[r#"
-        0..11: `order/daily` matches no script (did you mean `orders/daily`?)
-    "#]],
+            P305 0..11: `order/daily` matches no script (did you mean `orders/daily`?)
+        "#]],
     );
     check(
         "daily",
         expect![[r#"
-        0..5: `daily` matches no script (did you mean `orders/daily`?)
-    "#]],
+            P305 0..5: `daily` matches no script (did you mean `orders/daily`?)
+        "#]],
     );
     check(
         "dialy",
         expect![[r#"
-        0..5: `dialy` matches no script (did you mean `orders/daily`?)
-    "#]],
+            P305 0..5: `dialy` matches no script (did you mean `orders/daily`?)
+        "#]],
     );
     check(
         "orders_dayly",
         expect![[r#"
-            0..12: `orders_dayly` matches no script (did you mean `orders_daily`?)
+            P305 0..12: `orders_dayly` matches no script (did you mean `orders_daily`?)
         "#]],
     );
     check(
         "order/",
         expect![[r#"
-        0..6: `order/` matches no script (did you mean `orders/`?)
-    "#]],
+            P305 0..6: `order/` matches no script (did you mean `orders/`?)
+        "#]],
     );
     check(
         "orders/x*",
         expect![[r#"
-        0..9: `orders/x*` matches no script (did you mean `orders/raw`?)
-    "#]],
+            P305 0..9: `orders/x*` matches no script (did you mean `orders/raw`?)
+        "#]],
     );
     check(
         "tag:nighly",
         expect![[r#"
-        0..10: no script has the tag `nighly` (did you mean `nightly`?)
-    "#]],
+            P305 0..10: no script has the tag `nighly` (did you mean `nightly`?)
+        "#]],
     );
     check(
         "owner:zed",
         expect![[r#"
-        0..9: no script has the owner `zed`
-    "#]],
+            P305 0..9: no script has the owner `zed`
+        "#]],
     );
     check(
         "source:ducklake://crm/peple",
         expect![[r#"
-        0..27: no script reads `ducklake://crm/peple` (did you mean `ducklake://crm/people`?)
-    "#]],
+            P305 0..27: no script reads `ducklake://crm/peple` (did you mean `ducklake://crm/people`?)
+        "#]],
     );
     check(
         "ducklake://main/orders_dayly",
         expect![[r#"
-        0..28: no script writes `ducklake://main/orders_dayly` (did you mean `ducklake://main/orders_daily`?)
-    "#]],
+            P305 0..28: no script writes `ducklake://main/orders_dayly` (did you mean `ducklake://main/orders_daily`?)
+        "#]],
     );
     check(
         "ducklake://crm/people",
         expect![[r#"
-        0..21: no script writes `ducklake://crm/people` (`source:ducklake://crm/people` selects the scripts that read it)
-    "#]],
+            P305 0..21: no script writes `ducklake://crm/people` (`source:ducklake://crm/people` selects the scripts that read it)
+        "#]],
     );
     check(
         "zzzzzz",
         expect![[r#"
-        0..6: `zzzzzz` matches no script
-    "#]],
+            P305 0..6: `zzzzzz` matches no script
+        "#]],
     );
 }
 
@@ -295,79 +297,79 @@ fn every_mistake_of_the_text_is_reported_where_it_stands() {
     check(
         "",
         expect![[r#"
-        0..0: the selection is empty (name a script, a folder such as `orders/`, or a tag such as `tag:nightly`)
-    "#]],
+            P304 0..0: the selection is empty (name a script, a folder such as `orders/`, or a tag such as `tag:nightly`)
+        "#]],
     );
     check(
         "  ",
         expect![[r#"
-        0..2: the selection is empty (name a script, a folder such as `orders/`, or a tag such as `tag:nightly`)
-    "#]],
+            P304 0..2: the selection is empty (name a script, a folder such as `orders/`, or a tag such as `tag:nightly`)
+        "#]],
     );
     check(
         "a,,b",
         expect![[r#"
-        2..3: expected a selector before `,`
-    "#]],
+            P304 2..3: expected a selector before `,`
+        "#]],
     );
     check(
         ",a b, c",
         expect![[r#"
-        0..1: expected a selector before `,`
-        4..5: expected a selector after `,` (write `a,b` without blanks for scripts that are both)
-    "#]],
+            P304 0..1: expected a selector before `,`
+            P304 4..5: expected a selector after `,` (write `a,b` without blanks for scripts that are both)
+        "#]],
     );
     check(
         "+ 2+",
         expect![[r#"
-        0..1: expected a name beside the operator
-        2..4: expected a name beside the operator
-    "#]],
+            P304 0..1: expected a name beside the operator
+            P304 2..4: expected a name beside the operator
+        "#]],
     );
     check(
         "@x+ @@y @+z",
         expect![[r#"
-        0..3: `@` already reaches up and down, `+` has no place beside it (write `@x`, or `+x+`)
-        4..6: one operator is enough before a name
-        8..10: one operator is enough before a name
-    "#]],
+            P304 0..3: `@` already reaches up and down, `+` has no place beside it (write `@x`, or `+x+`)
+            P304 4..6: one operator is enough before a name
+            P304 8..10: one operator is enough before a name
+        "#]],
     );
     check(
         "tga:nightly kind:replce kind:odd state:chnged result:x tag:",
         expect![[r#"
-        0..3: unknown method `tga:` (did you mean `tag:`?)
-        17..23: unknown kind `replce` (did you mean `replace`?)
-        29..32: unknown kind `odd` (expected one of `replace`, `merge`, `append`, `history`, `view`, `manual`, `sql`, `duckdb`, `postgres`, `python`, `typescript`, `bash`)
-        39..45: unknown state `chnged` (expected one of `new`, `modified`)
-        53..54: unknown result `x` (expected one of `materialized`, `unchanged`, `failed`, `rolled_back`)
-        55..59: expected a value after `tag:`
-    "#]],
+            P306 0..3: unknown method `tga:` (did you mean `tag:`?)
+            P304 17..23: unknown kind `replce` (did you mean `replace`?)
+            P304 29..32: unknown kind `odd` (expected one of `replace`, `merge`, `append`, `history`, `view`, `manual`, `sql`, `duckdb`, `postgres`, `python`, `typescript`, `bash`)
+            P304 39..45: unknown state `chnged` (expected one of `new`, `modified`)
+            P304 53..54: unknown result `x` (expected one of `materialized`, `unchanged`, `failed`, `rolled_back`)
+            P304 55..59: expected a value after `tag:`
+        "#]],
     );
     check(
         "99999999999+x",
         expect![[r#"
-        0..11: `99999999999` steps are too many
-    "#]],
+            P304 0..11: `99999999999` steps are too many
+        "#]],
     );
     check(
         "a \"b c",
         expect![[r#"
-        2..6: the `"` is never closed
-    "#]],
+            P304 2..6: the `"` is never closed
+        "#]],
     );
     check(
         "orders/[",
         expect![[r#"
-        0..8: `orders/[` is no valid glob: unclosed character class; missing ']'
-    "#]],
+            P304 0..8: `orders/[` is no valid glob: unclosed character class; missing ']'
+        "#]],
     );
     check(
         "nope nada tag:none",
         expect![[r#"
-        0..4: `nope` matches no script
-        5..9: `nada` matches no script
-        10..18: no script has the tag `none`
-    "#]],
+            P305 0..4: `nope` matches no script
+            P305 5..9: `nada` matches no script
+            P305 10..18: no script has the tag `none`
+        "#]],
     );
 }
 
@@ -397,8 +399,8 @@ fn a_table_with_two_writers_is_not_guessed() {
         &Universe::new(&graph, []),
         "x.t",
         expect![[r#"
-        0..3: `x.t` is written by `a` and `b` (name the script or the whole URI)
-    "#]],
+            P305 0..3: `x.t` is written by `a` and `b` (name the script or the whole URI)
+        "#]],
     );
 }
 

@@ -133,14 +133,13 @@ impl ScriptSet {
     }
 }
 
-/// Returns the texts by which people call a written asset, in lower case for tables, whose names ignore it: the URI
-/// with and without the default schema, and for a lake the names that SQL uses.
+/// Returns the texts by which people call an asset, in lower case for tables, whose names ignore it: the URI, and for a
+/// lake the names that SQL uses.
 pub(super) fn spellings(asset: &Asset) -> Vec<String> {
     let mut texts = vec![asset.to_string()];
     match asset {
         Asset::Lake { lake, schema, table } => {
             let alias = if lake.as_str() == "main" { "lake" } else { lake.as_str() };
-            texts.push(format!("ducklake://{lake}/{schema}.{table}"));
             texts.push(format!("{alias}.{schema}.{table}"));
             let in_default_schema = schema == "main";
             if in_default_schema {
@@ -153,9 +152,7 @@ pub(super) fn spellings(asset: &Asset) -> Vec<String> {
                 texts.push(table.clone());
             }
         }
-        Asset::Datatable { database, schema, table } => {
-            texts.push(format!("datatable://{database}/{schema}.{table}"));
-        }
+        Asset::Datatable { .. } => {}
         Asset::Object { .. } | Asset::Volume { .. } => return texts,
     }
     texts.iter().map(|text| text.to_ascii_lowercase()).collect()
