@@ -125,3 +125,42 @@ pub(crate) fn database_error(path: &Path, source: sqlx::Error) -> OpenError {
         false => OpenError::Database { path, source },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pintail_core::id::ProjectName;
+    use sqlx::ConnectOptions as _;
+
+    use super::{Store, connect_options, is_locked};
+    use crate::{ErrorClass, WriteError};
+
+    #[tokio::test]
+    async fn a_write_holds_the_lock_from_its_start_and_another_one_is_transient() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        let store = Store::open(&path, ProjectName("shop".into())).await.unwrap();
+        let impatient = connect_options(&path).busy_timeout(Duration::ZERO);
+        let mut other = impatient.connect().await.unwrap();
+        let tx = store.begin_write().await.unwrap();
+        let source = sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap_err();
+        assert!(is_locked(&source), "{source:?}");
+        let error = WriteError::Database { operation: "begin run 1".into(), source };
+        assert_eq!((error.class(), error.to_string().as_str()), (ErrorClass::Transient, "begin run 1 in the store"));
+        tx.commit().await.unwrap();
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_place_that_cannot_hold_a_store_is_the_users_to_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = Store::open(&file.join("store.sqlite"), ProjectName("shop".into())).await.unwrap_err();
+        assert_eq!(error.class(), ErrorClass::User);
+        assert!(error.to_string().ends_with("file/store.sqlite"), "{error}");
+        let error = Store::open(folder.path(), ProjectName("shop".into())).await.unwrap_err();
+        assert_eq!(error.class(), ErrorClass::User, "{error:?}");
+    }
+}

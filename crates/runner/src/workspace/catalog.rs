@@ -158,7 +158,25 @@ fn percent_decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::{Location, classify, split_password};
+
+    proptest! {
+        #[test]
+        fn a_quoted_password_is_read_back_and_leaves_no_trace(password in r"\PC{0,12}") {
+            let quoted = password.replace('\\', r"\\").replace('\'', r"\'");
+            let split = split_password(&format!("host=db password='{quoted}' dbname=lake"));
+            prop_assert_eq!(split.connection, "host=db dbname=lake");
+            prop_assert_eq!(split.password, Some(password));
+        }
+
+        #[test]
+        fn any_text_can_be_split(text in r"(postgres://|[a-z]=|'|\\|@|:|%4|é| |\PC){0,12}") {
+            split_password(&text);
+            classify(&text);
+        }
+    }
 
     #[test]
     fn locations_are_told_by_scheme() {

@@ -81,8 +81,32 @@ fn push_text<'t>(parts: &mut Vec<Part<'t>>, text: &'t str) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::Part::{Escape, Malformed, Text, Variable};
     use super::split_variables;
+
+    proptest! {
+        #[test]
+        fn the_parts_of_any_text_make_up_the_text(text in r"([$]{0,3}[{]?[A-Z_1é]{0,2}[}]?){0,4}") {
+            let written = split_variables(&text).into_iter().map(|part| match part {
+                Text(text) => text.to_owned(),
+                Escape => "$${".to_owned(),
+                Variable { at, length, .. } | Malformed { at, length } => text[at..at + length].to_owned(),
+            });
+            prop_assert_eq!(written.collect::<String>(), text);
+        }
+
+        #[test]
+        fn escaped_text_stands_for_itself(text in r"([^$]|[$][^${])*") {
+            let read: String = split_variables(&text.replace("${", "$${")).into_iter().map(|part| match part {
+                Text(text) => text,
+                Escape => "${",
+                Variable { .. } | Malformed { .. } => "not text",
+            }).collect();
+            prop_assert_eq!(read, text);
+        }
+    }
 
     #[test]
     fn variables_escapes_and_slips_are_told_apart() {

@@ -54,7 +54,21 @@ impl fmt::Display for ByteSize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::ByteSize;
+
+    proptest! {
+        #[test]
+        fn a_printed_size_is_read_back(bytes in 1..u64::MAX) {
+            prop_assert_eq!(ByteSize::parse(&ByteSize(bytes).to_string()), Some(ByteSize(bytes)));
+        }
+
+        #[test]
+        fn any_text_is_a_size_or_none(text in "[0-9.]{0,25} ?[kKmMgGtT]?[iI]?[bB]?") {
+            prop_assert_ne!(ByteSize::parse(&text), Some(ByteSize(0)));
+        }
+    }
 
     #[test]
     fn sizes_are_read_exactly_and_printed_in_the_largest_unit() {

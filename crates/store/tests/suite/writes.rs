@@ -153,6 +153,9 @@ pub async fn an_outbox_row_is_delivered_once(backend: &impl Backend) {
     assert!(store.mark_delivered(row.id, minute(5)).await.unwrap());
     assert!(!store.mark_delivered(row.id, minute(6)).await.unwrap());
     assert_eq!(waiting(&store).await, "daily@6 a2\n");
+    // Recorded again, it stays delivered.
+    store.record_success(&success(entry("a1", "s1", "orders", None), 5, 3)).await.unwrap();
+    assert_eq!(waiting(&store).await, "daily@6 a2\n");
 }
 
 pub async fn assets_outside_lakes_have_no_snapshot(backend: &impl Backend) {
