@@ -154,14 +154,14 @@ mod tests {
         );
         assert_eq!(class("Invalid Error: Failed to query: database is locked"), ErrorClass::Transient);
         assert_eq!(class("IO Error: Could not set lock: Conflicting lock is held"), ErrorClass::Transient);
-        assert_eq!(
-            class("INTERNAL Error: Calling GetValueInternal on a value that is NULL"),
-            ErrorClass::Transient
-        );
+        assert_eq!(class("INTERNAL Error: Calling GetValueInternal on a value that is NULL"), ErrorClass::Transient);
         assert_eq!(class("IO Error: server closed the connection unexpectedly"), ErrorClass::Transient);
         assert_eq!(class("INTERRUPT Error: Interrupted!"), ErrorClass::Cancelled);
         assert_eq!(class("INTERNAL Error: SetMin or SetMax called with Value"), ErrorClass::Bug);
-        assert_eq!(class("FATAL Error: database has been invalidated because of a previous fatal error"), ErrorClass::Bug);
+        assert_eq!(
+            class("FATAL Error: database has been invalidated because of a previous fatal error"),
+            ErrorClass::Bug
+        );
         assert_eq!(class("IO Error: Failed to write: No space left on device"), ErrorClass::User);
         assert_eq!(class("Binder Error: no such column"), ErrorClass::User);
     }

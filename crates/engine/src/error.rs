@@ -24,7 +24,9 @@ pub enum EngineError {
     #[error("could not {}: {}", .0.purpose, .0.message.message)]
     Statement(Box<StatementFailure>),
     /// The library that was loaded is not the one that was built against.
-    #[error("the DuckDB library is {found}, but Pintail needs {wanted}; run `cargo xtask setup`, or `pintail doctor` to see which one was loaded")]
+    #[error(
+        "the DuckDB library is {found}, but Pintail needs {wanted}; run `cargo xtask setup`, or `pintail doctor` to see which one was loaded"
+    )]
     LibraryVersion {
         /// What was loaded.
         found: String,

@@ -23,9 +23,6 @@ pub use commits::{Commit, commits_between, find_attempt};
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";
 
-/// How many fence tables a lake has.
-pub const FENCES: u32 = 16;
-
 /// Where a lake's catalog is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Catalog {
@@ -90,6 +87,24 @@ impl LakeLocation {
         create::make_if_missing(self, session)
     }
 
+    /// Attaches the lake for writing under its write alias, as it is: nothing is made.
+    pub fn attach_existing(&self, instance: &Instance, session: &Session) -> Result<(), EngineError> {
+        self.require()?;
+        self.load_extensions(instance)?;
+        create::refuse_foreign_files(self)?;
+        self.attach(session, "attach the lake", &self.write_alias(), "")
+    }
+
+    /// Makes what an attached lake lacks to be written by Pintail: a lake that others made has no fences.
+    pub fn prepare_attached(&self, session: &Session) -> Result<(), EngineError> {
+        create::prepare(self, session)
+    }
+
+    /// Attaches the lake for writing under the name that scripts use. The extensions are loaded by an earlier attach.
+    pub fn attach_for_script(&self, session: &Session) -> Result<(), EngineError> {
+        self.attach(session, "attach the lake for the script", &self.sql_name(), "")
+    }
+
     /// Attaches the lake read-only as `alias`, at `snapshot` or at the head.
     pub fn attach_for_reading(
         &self,
@@ -98,15 +113,19 @@ impl LakeLocation {
         alias: &str,
         snapshot: Option<SnapshotId>,
     ) -> Result<(), EngineError> {
-        if !self.exists() {
-            return Err(EngineError::LakeMissing {
-                lake: self.name.to_string(),
-                catalog: self.catalog_file().to_owned(),
-            });
-        }
+        self.require()?;
         self.load_extensions(instance)?;
         let version = snapshot.map_or_else(String::new, |snapshot| format!("SNAPSHOT_VERSION {snapshot}, "));
         self.attach(session, "attach the lake for reading", alias, &format!("READ_ONLY, {version}"))
+    }
+
+    fn require(&self) -> Result<(), EngineError> {
+        match self.exists() {
+            true => Ok(()),
+            false => {
+                Err(EngineError::LakeMissing { lake: self.name.to_string(), catalog: self.catalog_file().to_owned() })
+            }
+        }
     }
 
     fn load_extensions(&self, instance: &Instance) -> Result<(), EngineError> {
@@ -118,13 +137,7 @@ impl LakeLocation {
         Ok(())
     }
 
-    fn attach(
-        &self,
-        session: &Session,
-        purpose: &'static str,
-        alias: &str,
-        options: &str,
-    ) -> Result<(), EngineError> {
+    fn attach(&self, session: &Session, purpose: &'static str, alias: &str, options: &str) -> Result<(), EngineError> {
         let sql = format!(
             "ATTACH {} AS {} ({options}DATA_PATH {}, OVERRIDE_DATA_PATH true, META_JOURNAL_MODE 'WAL', \
              META_BUSY_TIMEOUT 5000, DATA_INLINING_ROW_LIMIT 0)",
@@ -225,6 +238,32 @@ fn partition_spec(session: &Session, alias: &str, table_id: i64) -> Result<Vec<(
             metadata = metadata(alias)
         ),
         |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
+/// Returns whether the lake has `schema`.
+pub fn has_schema(session: &Session, alias: &str, schema: &str) -> Result<bool, EngineError> {
+    let sql = format!(
+        "SELECT count(*) > 0 FROM {}.ducklake_schema WHERE lower(schema_name) = lower({}) AND end_snapshot IS NULL",
+        metadata(alias),
+        Literal::new(schema)
+    );
+    session.one("look for the schema", &sql, |row| row.get(0))
+}
+
+/// Returns every name that a table or view ever had, by id: a renamed one has several.
+pub fn table_names(session: &Session, alias: &str) -> Result<Vec<(TableId, String, String)>, EngineError> {
+    session.rows(
+        "read the names of tables",
+        &format!(
+            "SELECT DISTINCT t.table_id, s.schema_name, t.table_name
+             FROM {metadata}.ducklake_table t JOIN {metadata}.ducklake_schema s USING (schema_id)
+             UNION
+             SELECT DISTINCT v.view_id, s.schema_name, v.view_name
+             FROM {metadata}.ducklake_view v JOIN {metadata}.ducklake_schema s USING (schema_id)",
+            metadata = metadata(alias)
+        ),
+        |row| Ok((TableId(row.get(0)?), row.get(1)?, row.get(2)?)),
     )
 }
 

@@ -7,7 +7,7 @@ use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::sql::{Ident, Literal, Statement};
 
 use crate::error::EngineError;
-use crate::lake::{self, Commit, LakeLocation};
+use crate::lake::{self, Commit};
 use crate::session::Session;
 
 /// An open transaction.
@@ -30,9 +30,9 @@ pub struct CommitWords<'a> {
 }
 
 impl<'a> WriteTransaction<'a> {
-    /// Begins a transaction on `lake` and fixes the snapshot that it sees. The caller holds the lane.
-    pub fn begin(session: &'a Session, lake: &LakeLocation) -> Result<Self, EngineError> {
-        let alias = lake.write_alias();
+    /// Begins a transaction on the lake attached as `alias` and fixes the snapshot that it sees. The caller holds the lane.
+    pub fn begin(session: &'a Session, alias: &str) -> Result<Self, EngineError> {
+        let alias = alias.to_owned();
         session.batch("begin", "BEGIN")?;
         let mut transaction = Self { session, alias, snapshot: SnapshotId(0), open: true };
         transaction.snapshot = lake::transaction_snapshot(session, &transaction.alias)?;

@@ -78,7 +78,11 @@ impl Guard {
                     since_micros: row.since_micros,
                 }));
             }
-            sqlx::query("DELETE FROM lease WHERE token = ?").bind(row.token).execute(&mut *tx).await.map_err(&failed)?;
+            sqlx::query("DELETE FROM lease WHERE token = ?")
+                .bind(row.token)
+                .execute(&mut *tx)
+                .await
+                .map_err(&failed)?;
         }
         let token: i64 = sqlx::query_scalar("UPDATE token SET last = last + 1 RETURNING last")
             .fetch_one(&mut *tx)

@@ -116,7 +116,9 @@ impl Guard {
         };
         // Switching a fresh file to WAL fails at once when another process does the same.
         let pool = open
-            .retry(ExponentialBuilder::default().with_min_delay(Duration::from_millis(5)).with_max_times(12).with_jitter())
+            .retry(
+                ExponentialBuilder::default().with_min_delay(Duration::from_millis(5)).with_max_times(12).with_jitter(),
+            )
             .sleep(tokio::time::sleep)
             .when(is_busy)
             .await

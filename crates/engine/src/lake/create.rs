@@ -6,9 +6,10 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use pintail_core::sql::{Ident, Literal, Relation, Statement};
+use pintail_core::sql::strategy::create_fences;
+use pintail_core::sql::{Ident, Statement};
 
-use super::{FENCES, LakeLocation, OWN_SCHEMA, metadata};
+use super::{LakeLocation, OWN_SCHEMA, has_schema};
 use crate::error::EngineError;
 use crate::session::Session;
 
@@ -30,11 +31,29 @@ pub(super) fn make_if_missing(lake: &LakeLocation, session: &Session) -> Result<
             &format!("CALL {}.set_option('data_inlining_row_limit', 0)", Ident::new(&alias)),
         )?;
     }
-    if !has_own_schema(session, &alias)? {
-        make_own_schema(session, &alias)?;
-    }
+    let prepared = prepare_in_lane(session, &alias);
     drop(pass);
-    Ok(())
+    prepared
+}
+
+/// Makes our own schema in an attached lake that lacks it.
+pub(super) fn prepare(lake: &LakeLocation, session: &Session) -> Result<(), EngineError> {
+    let alias = lake.write_alias();
+    if has_schema(session, &alias, OWN_SCHEMA)? {
+        return Ok(());
+    }
+    let lane = lake.lane();
+    let pass = lane.enter()?;
+    let prepared = prepare_in_lane(session, &alias);
+    drop(pass);
+    prepared
+}
+
+fn prepare_in_lane(session: &Session, alias: &str) -> Result<(), EngineError> {
+    match has_schema(session, alias, OWN_SCHEMA)? {
+        true => Ok(()),
+        false => make_own_schema(session, alias),
+    }
 }
 
 fn make_folder(folder: Option<&Path>) -> Result<(), EngineError> {
@@ -47,7 +66,7 @@ fn make_folder(folder: Option<&Path>) -> Result<(), EngineError> {
 }
 
 /// Refuses a catalog file that is not SQLite, before DuckDB turns it into something else.
-fn refuse_foreign_files(lake: &LakeLocation) -> Result<(), EngineError> {
+pub(super) fn refuse_foreign_files(lake: &LakeLocation) -> Result<(), EngineError> {
     let path = lake.catalog_file();
     let Ok(mut file) = fs::File::open(path) else { return Ok(()) };
     let mut head = Vec::new();
@@ -70,27 +89,8 @@ fn refuse_foreign_files(lake: &LakeLocation) -> Result<(), EngineError> {
     refuse(format!("{} is not a SQLite file", path.display()))
 }
 
-fn has_own_schema(session: &Session, alias: &str) -> Result<bool, EngineError> {
-    session.one(
-        "look for Pintail's own schema",
-        &format!(
-            "SELECT count(*) > 0 FROM {}.ducklake_schema WHERE schema_name = {} AND end_snapshot IS NULL",
-            metadata(alias),
-            Literal::new(OWN_SCHEMA)
-        ),
-        |row| row.get(0),
-    )
-}
-
 fn make_own_schema(session: &Session, alias: &str) -> Result<(), EngineError> {
-    let mut statements = vec![Statement::new(
-        "create Pintail's own schema",
-        format!("CREATE SCHEMA {}.{}", Ident::new(alias), Ident::new(OWN_SCHEMA)),
-    )];
-    for fence in 0..FENCES {
-        let relation = Relation::in_catalog(alias, OWN_SCHEMA, &format!("fence_{fence:02}"));
-        statements.push(Statement::new("create a fence", format!("CREATE TABLE {relation} AS SELECT 0::BIGINT AS epoch")));
-    }
+    let mut statements = create_fences(alias);
     statements.push(Statement::new(
         "say who made the schema",
         format!("CALL {}.set_commit_message('pintail', 'prepare the lake for Pintail')", Ident::new(alias)),

@@ -31,10 +31,8 @@ pub fn serialize_queries(session: &Session, queries: &[String]) -> Result<Vec<An
     if queries.is_empty() {
         return Ok(Vec::new());
     }
-    let texts = serde_json::to_string(queries).map_err(|error| EngineError::Answer {
-        purpose: "parse the bodies",
-        detail: error.to_string(),
-    })?;
+    let texts = serde_json::to_string(queries)
+        .map_err(|error| EngineError::Answer { purpose: "parse the bodies", detail: error.to_string() })?;
     let rows = session.rows_with(
         "parse the bodies",
         "SELECT json_serialize_sql(text)
@@ -117,7 +115,10 @@ impl RawConnection {
     }
 }
 
-#[expect(unsafe_code, reason = "the handles may move between threads as long as one at a time uses them: the mutex sees to it")]
+#[expect(
+    unsafe_code,
+    reason = "the handles may move between threads as long as one at a time uses them: the mutex sees to it"
+)]
 // SAFETY: DuckDB's handles are not bound to a thread, and every use is behind the mutex below.
 unsafe impl Send for RawConnection {}
 

@@ -195,7 +195,9 @@ impl Cursor<'_> {
     }
 
     fn insert(&self) -> (StatementKind, Option<Query>) {
-        let Some(into) = self.position(0, "INTO") else { return (StatementKind::Other { word: "INSERT".to_owned() }, None) };
+        let Some(into) = self.position(0, "INTO") else {
+            return (StatementKind::Other { word: "INSERT".to_owned() }, None);
+        };
         let insert = self.position(0, "INSERT").unwrap_or(0);
         let Some((target, length)) = dotted_name(&self.tokens[into + 1..]) else {
             return (StatementKind::Other { word: "INSERT".to_owned() }, None);
@@ -213,9 +215,8 @@ impl Cursor<'_> {
                 && self.tokens.get(at + 1).is_some_and(|next| is_query_word(next));
             (parenthesised || (depth == 0 && is_query_word(token) && !self.is_default_values(at))).then_some(at)
         });
-        let query = query_start.map(|at| {
-            self.blanked(Span::new(self.tokens[insert].span.start, self.tokens[at].span.start))
-        });
+        let query =
+            query_start.map(|at| self.blanked(Span::new(self.tokens[insert].span.start, self.tokens[at].span.start)));
         (StatementKind::Insert { target }, query)
     }
 

@@ -37,7 +37,11 @@ fn kind(kind: &StatementKind) -> String {
         StatementKind::Delete { target } => format!("delete {}", name(target)),
         StatementKind::Merge { target } => format!("merge {}", name(target)),
         StatementKind::Create { object, temporary, name: of } => {
-            format!("create {}{object} {}", if *temporary { "temp " } else { "" }, of.as_ref().map(name).unwrap_or_default())
+            format!(
+                "create {}{object} {}",
+                if *temporary { "temp " } else { "" },
+                of.as_ref().map(name).unwrap_or_default()
+            )
         }
         StatementKind::Attach { target, alias } => format!("attach {target} as {}", alias.as_deref().unwrap_or("-")),
         StatementKind::Use { parts } => format!("use {}", parts.join(".")),

@@ -52,6 +52,44 @@ impl StepFailure {
         }
     }
 
+    /// Returns the failure of a step that the user stopped.
+    pub fn cancelled(stage: impl Into<String>) -> Self {
+        Self { class: ErrorClass::Cancelled, ..Self::user(Code::CANCELLED, stage, "stopped on request") }
+    }
+
+    /// Returns the failure of an operation on the store.
+    pub fn store(stage: impl Into<String>, error: &pintail_store::WriteError) -> Self {
+        let class = match error.class() {
+            pintail_store::ErrorClass::Transient => ErrorClass::Transient,
+            pintail_store::ErrorClass::User => ErrorClass::User,
+            _ => ErrorClass::Bug,
+        };
+        Self { class, ..Self::user(Code::ENGINE_ERROR, stage, with_sources(error)) }
+    }
+
+    /// Returns the failure of text that the user wrote: the engine's position in the statement, mapped into the file by
+    /// `original`, or the whole of `span`.
+    pub fn in_text(error: EngineError, original: impl Fn(usize) -> usize, span: Span) -> Self {
+        let position = error.failure().and_then(|failure| failure.message.position);
+        let failure = Self::from(error);
+        let place = position.map_or(span, |position| {
+            let at = original(position).clamp(span.start, span.end);
+            Span::new(at, at)
+        });
+        failure.at(place)
+    }
+
+    /// Returns the class as the store spells it.
+    pub fn store_class(&self) -> pintail_store::ErrorClass {
+        match (self.code == Code::SUPERSEDED, self.class) {
+            (true, _) => pintail_store::ErrorClass::Superseded,
+            (_, ErrorClass::User | ErrorClass::Cancelled) => pintail_store::ErrorClass::User,
+            (_, ErrorClass::Conflict) => pintail_store::ErrorClass::Conflict,
+            (_, ErrorClass::Transient) => pintail_store::ErrorClass::Transient,
+            (_, ErrorClass::Bug) => pintail_store::ErrorClass::Bug,
+        }
+    }
+
     /// Adds what to do about it.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -3,7 +3,7 @@
 //! Aliases are instance-wide, so a slot does one step at a time. A pinned alias stays attached as long as its pin is the
 //! one that is asked for: the first bind on a fresh one costs fifty milliseconds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::sql::Ident;
@@ -22,7 +22,8 @@ struct Open {
     // Declared in this order so that the session goes before its instance.
     session: Session,
     instance: Instance,
-    writing: BTreeSet<LakeName>,
+    /// Lakes attached for writing, and whether they have all that Pintail needs.
+    writing: BTreeMap<LakeName, bool>,
     pinned: BTreeMap<LakeName, SnapshotId>,
 }
 
@@ -37,14 +38,25 @@ impl Slot {
         self.open()?.instance.session()
     }
 
-    /// Makes sure that `lake` is attached for writing.
+    /// Makes sure that `lake` is attached for writing and has all that Pintail needs; makes the lake when it is new.
     pub fn attach_for_writing(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
         let open = self.open()?;
-        if open.writing.contains(&lake.name) {
-            return Ok(());
+        match open.writing.get(&lake.name) {
+            Some(true) => return Ok(()),
+            Some(false) => lake.prepare_attached(&open.session)?,
+            None => lake.attach_for_writing(&open.instance, &open.session)?,
         }
-        lake.attach_for_writing(&open.instance, &open.session)?;
-        open.writing.insert(lake.name.clone());
+        open.writing.insert(lake.name.clone(), true);
+        Ok(())
+    }
+
+    /// Makes sure that `lake`, which exists, is attached under its write alias; makes nothing.
+    pub fn attach_existing(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
+        let open = self.open()?;
+        if !open.writing.contains_key(&lake.name) {
+            lake.attach_existing(&open.instance, &open.session)?;
+            open.writing.insert(lake.name.clone(), false);
+        }
         Ok(())
     }
 
@@ -92,7 +104,7 @@ impl Slot {
         if self.open.is_none() {
             let instance = Instance::open(self.options.clone())?;
             let session = instance.session()?;
-            self.open = Some(Open { session, instance, writing: BTreeSet::new(), pinned: BTreeMap::new() });
+            self.open = Some(Open { session, instance, writing: BTreeMap::new(), pinned: BTreeMap::new() });
         }
         Ok(self.open.as_mut().expect("it was opened just now"))
     }

@@ -34,9 +34,9 @@ impl Pintail {
         match matching.as_slice() {
             [node] => self.project.script_at(*node).ok_or_else(|| self.no_script(text)),
             [] => Err(self.no_script(text)),
-            several => Err(RunnerError::Usage {
-                message: format!("`{text}` means {} scripts; name one", several.len()),
-            }),
+            several => {
+                Err(RunnerError::Usage { message: format!("`{text}` means {} scripts; name one", several.len()) })
+            }
         }
     }
 
@@ -60,11 +60,16 @@ impl Pintail {
         };
         let Some(spec) = script.time_spec() else {
             return Err(RunnerError::Usage {
-                message: format!("`{}` has no partitions; `pintail run --select {}` runs it", script.name(), script.name()),
+                message: format!(
+                    "`{}` has no partitions; `pintail run --select {}` runs it",
+                    script.name(),
+                    script.name()
+                ),
             });
         };
         let (first, last) = self.bounds(range, script, spec)?;
-        let partitions = spec.range(&first, &last).map_err(|error| RunnerError::Usage { message: error.to_string() })?;
+        let partitions =
+            spec.range(&first, &last).map_err(|error| RunnerError::Usage { message: error.to_string() })?;
         let wanted = |key: &PartitionKey| {
             let known = script.target.as_ref().and_then(|asset| seen.slices.get(&(asset.clone(), Some(key.clone()))));
             match (range.missing, range.failed) {
@@ -89,10 +94,7 @@ impl Pintail {
         let first = match &range.from {
             Some(text) => first_of(spec, text).map_err(wrong)?,
             None => spec.expected(now).next().filter(|_| spec.start.is_some()).ok_or_else(|| RunnerError::Usage {
-                message: format!(
-                    "`{}` has no `start=`, so say where to begin: `--from <partition>`",
-                    script.name()
-                ),
+                message: format!("`{}` has no `start=`, so say where to begin: `--from <partition>`", script.name()),
             })?,
         };
         let last = match &range.to {

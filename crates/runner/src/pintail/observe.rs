@@ -125,10 +125,7 @@ impl Pintail {
     }
 
     /// Returns every stamp of a lake, for a rebuild.
-    pub(super) fn all_stamps(
-        &self,
-        location: &LakeLocation,
-    ) -> Result<(Vec<LakeStamp>, SnapshotId), RunnerError> {
+    pub(super) fn all_stamps(&self, location: &LakeLocation) -> Result<(Vec<LakeStamp>, SnapshotId), RunnerError> {
         let mut slot = self.take_slot();
         let read = || -> Result<(Vec<LakeStamp>, SnapshotId), RunnerError> {
             slot.attach_existing(location)?;
@@ -189,10 +186,7 @@ fn read_changes(
 }
 
 /// Returns the tables and views whose rows or shape a commit changed.
-fn changed_tables(
-    changes: &ChangeSet,
-    names: &HashMap<TableId, Vec<(String, String)>>,
-) -> Vec<(String, String)> {
+fn changed_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
     let mut tables = Vec::new();
     for change in changes.changes() {
         match change {

@@ -65,8 +65,7 @@ impl Pintail {
         let nodes = self.selected_nodes(request)?;
         let seen = self.observe(&self.project.scripts)?;
         let runnable = self.runnable();
-        let selected: BTreeSet<usize> =
-            nodes.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
+        let selected: BTreeSet<usize> = nodes.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
         let partitions = match (&request.backfill, &request.partition) {
             (Some(range), _) => self.backfill_partitions(range, &runnable.scripts, &seen)?,
             (None, Some(text)) => Partitions::Named(text.clone()),
@@ -86,10 +85,8 @@ impl Pintail {
     }
 
     fn selected_nodes(&self, request: &PlanRequest) -> Result<Vec<NodeId>, RunnerError> {
-        let nodes = self
-            .project
-            .select(request.select.as_deref(), request.exclude.as_deref())
-            .map_err(RunnerError::Select)?;
+        let nodes =
+            self.project.select(request.select.as_deref(), request.exclude.as_deref()).map_err(RunnerError::Select)?;
         let Some(range) = &request.backfill else { return Ok(nodes) };
         // A backfill is of one script; `upstream` adds what it needs.
         let script = self.find_script(&range.script)?;
@@ -110,7 +107,9 @@ impl Pintail {
         let behind_views = self.behind_views();
         let mut runnable = Runnable { facts: Vec::new(), place: HashMap::new(), scripts: Vec::new() };
         for node in graph.order() {
-            let Some(script) = self.project.script_at(*node).filter(|script| script.cannot_run.is_none()) else { continue };
+            let Some(script) = self.project.script_at(*node).filter(|script| script.cannot_run.is_none()) else {
+                continue;
+            };
             let mut upstream: Vec<usize> =
                 graph.incoming(*node).filter_map(|edge| runnable.place.get(&edge.upstream).copied()).collect();
             upstream.extend(self.test_upstream(script, &runnable.place));

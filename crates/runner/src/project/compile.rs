@@ -37,9 +37,8 @@ struct Names {
 
 impl Names {
     fn of(project: &Project) -> Self {
-        let volume = |(name, volume): (&String, &crate::workspace::Volume)| {
-            (name.clone(), volume.path.display().to_string())
-        };
+        let volume =
+            |(name, volume): (&String, &crate::workspace::Volume)| (name.clone(), volume.path.display().to_string());
         Self {
             default_lake: LakeName("main".to_owned()),
             lakes: project.config.lakes.keys().cloned().collect(),
@@ -287,7 +286,12 @@ fn graph_script(script: &CompiledScript) -> GraphScript {
         }
     }
     reads.extend(
-        script.text.lineage.reads.iter().map(|read| AssetUse { asset: read.asset.clone(), reason: EdgeReason::Body(read.span) }),
+        script
+            .text
+            .lineage
+            .reads
+            .iter()
+            .map(|read| AssetUse { asset: read.asset.clone(), reason: EdgeReason::Body(read.span) }),
     );
     for test in &script.header.tests {
         if let TestCheck::Relationships { parent, .. } = &test.value.check {
@@ -296,7 +300,9 @@ fn graph_script(script: &CompiledScript) -> GraphScript {
     }
     for column in &script.header.columns {
         let sources = column.value.sources.iter();
-        reads.extend(sources.map(|(asset, _)| AssetUse { asset: asset.clone(), reason: EdgeReason::Column(column.span) }));
+        reads.extend(
+            sources.map(|(asset, _)| AssetUse { asset: asset.clone(), reason: EdgeReason::Column(column.span) }),
+        );
     }
     let mut writes: Vec<AssetUse> = script
         .text
@@ -315,8 +321,7 @@ fn graph_script(script: &CompiledScript) -> GraphScript {
 
 /// Gives each singular test to the script that writes the last of the assets that it names.
 fn attach_singular_tests(scripts: &mut [CompiledScript], tests: &[CompiledTest], graph: &Graph) {
-    let place: BTreeMap<NodeId, usize> =
-        graph.order().iter().enumerate().map(|(place, node)| (*node, place)).collect();
+    let place: BTreeMap<NodeId, usize> = graph.order().iter().enumerate().map(|(place, node)| (*node, place)).collect();
     let positions: HashMap<_, _> =
         scripts.iter().enumerate().map(|(position, script)| (script.name().clone(), position)).collect();
     for test in tests.iter().filter(|test| test.kind == TestKind::Singular) {

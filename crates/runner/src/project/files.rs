@@ -34,7 +34,8 @@ fn files(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     }
     let Ok(glob) = GlobBuilder::new(pattern).literal_separator(true).build() else { return Vec::new() };
     let matcher = glob.compile_matcher();
-    let fixed: PathBuf = Path::new(pattern).iter().take_while(|part| !part.to_string_lossy().contains(['*', '?', '[', '{'])).collect();
+    let fixed: PathBuf =
+        Path::new(pattern).iter().take_while(|part| !part.to_string_lossy().contains(['*', '?', '[', '{'])).collect();
     let mut found: Vec<PathBuf> = ignore::WalkBuilder::new(folder.join(fixed))
         .standard_filters(false)
         .build()

@@ -18,7 +18,7 @@ use pintail_core::id::{LakeName, ScriptName};
 pub use compile::{CompileError, compile};
 pub use files::fingerprint;
 pub use script::{CompiledScript, ParsedText};
-pub use tests_of_project::{CompiledTest, TestKind};
+pub use tests_of_project::{CompiledTest, TestKind, is_this};
 
 use crate::workspace::Project;
 

@@ -103,20 +103,26 @@ impl<'p> Board<'p> {
     }
 }
 
-/// Does the steps of `plan` and returns how they ended.
+/// Does the steps of `plan` and returns how they ended; `first` is a warm slot, numbered 0, that is used up.
 pub fn dispatch(
     ctx: &Arc<RunContext>,
     plan: &Plan,
     ids: &[StepId],
     slots: usize,
+    first: Option<Slot>,
     tell: &mut dyn FnMut(RunEvent),
 ) -> RunSummary {
     let mut board = Board::new(plan, ids);
     let (sender, mut receiver) = mpsc::unbounded_channel::<Message>();
     let slots = slots.min(plan.steps.len()).max(1);
     thread::scope(|scope| {
-        let inboxes: Vec<blocking::Sender<StepJob>> =
-            (0..slots).map(|number| start_slot(scope, ctx, number, sender.clone())).collect();
+        let mut warm = first;
+        let inboxes: Vec<blocking::Sender<StepJob>> = (0..slots)
+            .map(|number| {
+                let slot = warm.take().unwrap_or_else(|| Slot::new(number, ctx.instance.clone()));
+                start_slot(scope, ctx, slot, sender.clone())
+            })
+            .collect();
         let mut free: Vec<usize> = (0..slots).rev().collect();
         let mut deadlines: Vec<Option<(Instant, Duration, usize)>> = vec![None; slots];
         let mut running = 0;
@@ -161,13 +167,13 @@ pub fn dispatch(
 fn start_slot<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     ctx: &Arc<RunContext>,
-    number: usize,
+    mut slot: Slot,
     sender: mpsc::UnboundedSender<Message>,
 ) -> blocking::Sender<StepJob> {
     let (inbox, jobs) = blocking::channel::<StepJob>();
     let ctx = ctx.clone();
     scope.spawn(move || {
-        let mut slot = Slot::new(number, ctx.instance.clone());
+        let number = slot.number;
         for job in jobs {
             let index = job.index;
             let phases = sender.clone();
@@ -282,14 +288,7 @@ fn end_lost(ctx: &RunContext, board: &mut Board<'_>, index: usize, tell: &mut dy
 /// Records a step that never began.
 fn end_unbegun(ctx: &RunContext, board: &Board<'_>, index: usize, state: StepState, tell: &mut dyn FnMut(RunEvent)) {
     let status = if state == StepState::Skipped { StepStatus::Skipped } else { StepStatus::Cancelled };
-    let end = StepEnd {
-        status,
-        finished: (ctx.now)(),
-        rows: None,
-        snapshot: None,
-        timings: Vec::new(),
-        error: None,
-    };
+    let end = StepEnd { status, finished: (ctx.now)(), rows: None, snapshot: None, timings: Vec::new(), error: None };
     if let Err(error) = ctx.runtime.block_on(ctx.store.finish_step(&board.ids[index], &end)) {
         // The run's own end closes what was left open.
         tracing::warn!(%error, "a step's end could not be stored");

@@ -97,7 +97,9 @@ fn selected<'p>(
         return Some((name, profile));
     }
     let message = format!("unknown profile `{name}`");
-    reader.report_file(Diagnostic::new(Code::UNKNOWN_PROFILE, CONFIG_FILE, None, message).with_help(profile_help(name, profiles)));
+    reader.report_file(
+        Diagnostic::new(Code::UNKNOWN_PROFILE, CONFIG_FILE, None, message).with_help(profile_help(name, profiles)),
+    );
     None
 }
 
@@ -344,7 +346,12 @@ impl Decoder<'_> {
     fn asset_name(&mut self, section: &str, name: &str, span: Span) {
         if !is_name(name) {
             let help = "lower-case letters, digits and `_`, such as `landing_2`";
-            self.reader.report(Code::BAD_SETTING, span, format!("`{name}` cannot name an entry of `[{section}]`"), help);
+            self.reader.report(
+                Code::BAD_SETTING,
+                span,
+                format!("`{name}` cannot name an entry of `[{section}]`"),
+                help,
+            );
         }
     }
 

@@ -221,7 +221,12 @@ impl Loader<'_> {
         match read_text(&self.root.join(&path)) {
             Ok(text) => Some(SourceFile { path, text }),
             Err(ReadProblem::Io(error)) => {
-                self.diagnostics.push(Diagnostic::new(Code::UNREADABLE_FILE, path, None, format!("cannot be read: {error}")));
+                self.diagnostics.push(Diagnostic::new(
+                    Code::UNREADABLE_FILE,
+                    path,
+                    None,
+                    format!("cannot be read: {error}"),
+                ));
                 None
             }
             Err(ReadProblem::NotUtf8 { line }) => {

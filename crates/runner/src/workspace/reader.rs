@@ -180,7 +180,12 @@ impl<'a> Reader<'a> {
 
     pub(super) fn literal_secret(&mut self, key: &str, span: Span) {
         let help = "write `${NAME}` and set the environment variable `NAME`";
-        self.report(Code::BAD_SETTING, span, format!("`{key}` holds a secret, which must come from the environment"), help);
+        self.report(
+            Code::BAD_SETTING,
+            span,
+            format!("`{key}` holds a secret, which must come from the environment"),
+            help,
+        );
     }
 
     /// Replaces `${NAME}` and `$${`. `None` when a variable is unset (a finding only where the value is used) or when one

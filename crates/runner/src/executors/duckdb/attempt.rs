@@ -153,12 +153,7 @@ impl Attempt<'_> {
 }
 
 /// Does one step and says what became of it.
-pub fn execute(
-    ctx: &RunContext,
-    slot: &mut Slot,
-    job: &StepJob,
-    report_phase: &dyn Fn(&'static str),
-) -> StepReport {
+pub fn execute(ctx: &RunContext, slot: &mut Slot, job: &StepJob, report_phase: &dyn Fn(&'static str)) -> StepReport {
     let started = Instant::now();
     let script = ctx.project.script(&job.step.name);
     let (Some(script), Some(asset)) = (script, &job.step.asset) else {
@@ -346,12 +341,7 @@ impl Attempt<'_> {
     }
 
     /// Writes what became of the attempt into the store, and returns it for the run.
-    fn remember(
-        &mut self,
-        ended: Result<Ended, StepFailure>,
-        is_last: bool,
-        started: Instant,
-    ) -> StepOutcome {
+    fn remember(&mut self, ended: Result<Ended, StepFailure>, is_last: bool, started: Instant) -> StepOutcome {
         match ended {
             Ok(Ended::Landed(landed)) => self.remember_landed(*landed, started),
             Ok(Ended::Superseded { snapshot, run }) => {
@@ -444,10 +434,8 @@ impl Attempt<'_> {
             timings: self.timings(),
         };
         if let Err(error) = self.ctx.runtime.block_on(self.ctx.store.record_failure(&record)) {
-            self.notes.push(format!(
-                "the failure could not be stored: {}",
-                crate::executors::failure::with_sources(&error)
-            ));
+            self.notes
+                .push(format!("the failure could not be stored: {}", crate::executors::failure::with_sources(&error)));
         }
     }
 

@@ -57,7 +57,8 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     }
     attempt.phase("guard", |attempt| guard(attempt, staged, &shape, &strategy, facts.as_ref()))?;
     attempt.phase("test", |attempt| data_tests::on_stage(attempt, &staged.session, &shape, &strategy))?;
-    let ended = attempt.phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))?;
+    let ended = attempt
+        .phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))?;
     staging::release_pins(attempt, staged);
     Ok(ended)
 }
@@ -114,7 +115,10 @@ fn guard(
         GuardKind::EmptyReplace => Code::EMPTY_REPLACE,
     };
     let span = attempt.script.header.materialize.as_ref().map(|line| line.span);
-    Err(StepFailure::user(code, "guard the stage", failure.message).with_help(failure.help).with_sample(sample).at(span))
+    Err(StepFailure::user(code, "guard the stage", failure.message)
+        .with_help(failure.help)
+        .with_sample(sample)
+        .at(span))
 }
 
 fn has_rows(session: &Session, shape: &Shape) -> Result<bool, StepFailure> {

@@ -6,11 +6,11 @@ use chrono::TimeDelta;
 use pintail_core::annotation::{TestCheck, TestDecl, TestScope, TestSeverity, WriteStrategy};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
+use pintail_core::schema::Schema;
 use pintail_core::sql::data_test::{Rows, TestBuildError, TestQuery, TestSubject, scope_of, test_query};
 use pintail_core::sql::rewrite::Rewriter;
 use pintail_core::sql::strategy::{Projection, Slice};
 use pintail_core::sql::{Ident, Literal, Relation};
-use pintail_core::schema::Schema;
 use pintail_engine::Session;
 use pintail_engine::lake::sql_name;
 use pintail_store::{MAX_SAMPLE_ROWS, TestResult, TestStatus};
@@ -109,7 +109,11 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
         resolve: &resolve,
     };
     let mut query = test_query(declared, &subject).map_err(|error| match error {
-        TestBuildError::Condition { .. } => StepFailure::user(Code::BAD_SQL_FRAGMENT, "build the tests", crate::executors::failure::with_sources(&error)),
+        TestBuildError::Condition { .. } => StepFailure::user(
+            Code::BAD_SQL_FRAGMENT,
+            "build the tests",
+            crate::executors::failure::with_sources(&error),
+        ),
         other => StepFailure::user(Code::UNKNOWN_TEST, "build the tests", other.to_string()),
     })?;
     if place.stage.is_none() {
@@ -172,7 +176,11 @@ fn generic(
     arguments: &[String],
 ) -> Result<ReadyTest, StepFailure> {
     let Some(span) = test.query else {
-        return Err(StepFailure::user(Code::SQL_TEST_NOT_QUERY, "build the tests", format!("{} holds no query", test.name)));
+        return Err(StepFailure::user(
+            Code::SQL_TEST_NOT_QUERY,
+            "build the tests",
+            format!("{} holds no query", test.name),
+        ));
     };
     let mut rewriter = Rewriter::new(&test.text.blanked, span);
     for parameter in test.text.body.parameters.iter() {
@@ -298,7 +306,8 @@ fn ask(session: &Session, test: &ReadyTest) -> Result<Found, StepFailure> {
         Ok(session.one(purpose, sql, |row| row.get::<_, i64>(0)).map(|count| u64::try_from(count).unwrap_or(0))?)
     };
     // The count is asked first: a huge failure never comes into memory.
-    let failures = count("count what fails a test", &format!("SELECT count(*) FROM (\n{}\n)", test.query.failures_sql))?;
+    let failures =
+        count("count what fails a test", &format!("SELECT count(*) FROM (\n{}\n)", test.query.failures_sql))?;
     let ignored = match &test.query.ignored_sql {
         Some(sql) => Some(count("count the ignored NULLs", sql)?),
         None => None,
@@ -390,7 +399,8 @@ fn run_all(
     let mut failed = Vec::new();
     for test in tests {
         let (status, outcome) = run_test(session, &test);
-        if let Some(error) = outcome.error.clone().filter(|error| error.class != pintail_core::write::ErrorClass::User) {
+        if let Some(error) = outcome.error.clone().filter(|error| error.class != pintail_core::write::ErrorClass::User)
+        {
             return Err(error);
         }
         attempt.tests.push(TestResult {
@@ -439,7 +449,9 @@ fn run_all(
             },
             ..failure
         }
-        .with_help("the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again")),
+        .with_help(
+            "the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again",
+        )),
     }
 }
 

@@ -13,7 +13,7 @@ mod text;
 mod view;
 
 pub use attempt::execute;
-pub use data_tests::{TestRows, run_test, tests_of};
+pub use data_tests::{TestPlace, TestRows, run_test, tests_of};
 pub use shape::{Shape, ShapeFacts, shape};
-pub use staging::explain;
+pub use staging::{explain, prepare_session};
 pub use text::{ReadAs, rewrite};

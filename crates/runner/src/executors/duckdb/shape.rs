@@ -7,9 +7,7 @@ use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
 use pintail_core::partition::{SliceLayout, TimeSpec, layout, slice_bounds};
 use pintail_core::plan::Step;
-use pintail_core::schema::{
-    Column, Schema, SchemaDecision, contract_diff, decide, diff, lake_schema,
-};
+use pintail_core::schema::{Column, Schema, SchemaDecision, contract_diff, decide, diff, lake_schema};
 use pintail_core::sql::strategy::{
     Kept, Layout, PartitionBy, STAGE, Slice, Target, add_columns, append, kept_projection, merge, projection, rebuild,
     write,
@@ -122,10 +120,18 @@ pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
         }
         SchemaDecision::WriteOnlyKnown { dropped: unknown, missing } => {
             if !unknown.is_empty() {
-                shape.notes.push(format!("{} not written (on_schema_change ignore): {}", count(unknown.len()), names(&unknown)));
+                shape.notes.push(format!(
+                    "{} not written (on_schema_change ignore): {}",
+                    count(unknown.len()),
+                    names(&unknown)
+                ));
             }
             if !missing.is_empty() {
-                shape.notes.push(format!("{} NULL (on_schema_change ignore): {}", count(missing.len()), names(&missing)));
+                shape.notes.push(format!(
+                    "{} NULL (on_schema_change ignore): {}",
+                    count(missing.len()),
+                    names(&missing)
+                ));
             }
             dropped = unknown.into_iter().map(|column| column.name).collect();
             shape.schema = facts.table.map(|table| table.schema.clone()).unwrap_or_default();
@@ -166,10 +172,7 @@ fn statements(facts: &ShapeFacts<'_>, shape: &Shape, layout: &Layout) -> Result<
             StepFailure::user(Code::ENGINE_ERROR, "choose the write", unsupported.message).with_help(unsupported.help)
         });
     };
-    let kept = |replaced: Option<Slice>| Kept {
-        replaced,
-        projection: kept_projection(&table.schema, &shape.schema),
-    };
+    let kept = |replaced: Option<Slice>| Kept { replaced, projection: kept_projection(&table.schema, &shape.schema) };
     let (kept_rows, stage) = match facts.strategy {
         WriteStrategy::Merge { key, .. } => (Some(kept(None)), merge(&shape.target, key, slice)),
         WriteStrategy::Append => (Some(kept(None)), append(&shape.target)),
@@ -183,8 +186,12 @@ fn statements(facts: &ShapeFacts<'_>, shape: &Shape, layout: &Layout) -> Result<
 fn sliced(facts: &ShapeFacts<'_>, spec: &TimeSpec) -> Result<Sliced, StepFailure> {
     let key = facts.step.partition.as_ref().expect("the caller checked that the step has a partition");
     let wrong = |error: pintail_core::partition::LayoutError| {
-        StepFailure::user(Code::ENGINE_ERROR, "find the slice", error.to_string())
-            .at(facts.script.header.partitioned.as_ref().map(|partitioned| partitioned.span))
+        StepFailure::user(Code::ENGINE_ERROR, "find the slice", error.to_string()).at(facts
+            .script
+            .header
+            .partitioned
+            .as_ref()
+            .map(|partitioned| partitioned.span))
     };
     let identity_column = facts.script.identity_column();
     let by_type = spec.by.as_ref().and_then(|by| Some(facts.staged.column(by)?.data_type.clone()));
@@ -267,9 +274,10 @@ fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Lay
     }
     let wanted = spec_of(&layout.partition_by);
     let is_same = wanted.len() == table.partition.len()
-        && wanted.iter().zip(&table.partition).all(|((column, transform), (other, of))| {
-            column.eq_ignore_ascii_case(other) && transform == of
-        });
+        && wanted
+            .iter()
+            .zip(&table.partition)
+            .all(|((column, transform), (other, of))| column.eq_ignore_ascii_case(other) && transform == of);
     if is_same {
         return Ok(());
     }
@@ -283,9 +291,7 @@ fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Lay
             spec_words(&wanted)
         ),
     )
-    .with_help(
-        "change `partitioned` back, or write a new table: another name in `materialize`, then a backfill",
-    ))
+    .with_help("change `partitioned` back, or write a new table: another name in `materialize`, then a backfill"))
 }
 
 fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {

@@ -35,7 +35,11 @@ pub struct Staged {
 }
 
 /// Stages unless `staged` still holds a stage that may be written.
-pub fn stage_if_needed(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<Staged>) -> Result<(), StepFailure> {
+pub fn stage_if_needed(
+    attempt: &mut Attempt<'_>,
+    slot: &mut Slot,
+    staged: &mut Option<Staged>,
+) -> Result<(), StepFailure> {
     if staged.is_some() {
         return Ok(());
     }
@@ -142,7 +146,10 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
             [] => "declare its columns, so that the first run can read an empty table: `-- column n BIGINT`, one line \
                    per column"
                 .to_owned(),
-            names => format!("give each `column` line a type, so that the first run can read an empty table: {}", names.join(", ")),
+            names => format!(
+                "give each `column` line a type, so that the first run can read an empty table: {}",
+                names.join(", ")
+            ),
         };
         return Err(StepFailure::user(Code::FIRST_RUN_NEEDS_COLUMNS, "make the table", message)
             .with_help(help)
@@ -167,7 +174,7 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
     "create".clone_into(&mut entry.strategy);
     // The attempt's own commit comes later and must be found by its id alone.
     entry.attempt = pintail_core::id::AttemptId(crate::new_id());
-    let (id, text) = (entry.attempt.clone(), pintail_core::sql::stamp::to_json(std::slice::from_ref(&entry)));
+    let (id, text) = (entry.attempt.clone(), pintail_core::sql::stamp::to_extra_info(std::slice::from_ref(&entry)));
     let message = format!("create {}", attempt.asset);
     let words = pintail_engine::transaction::CommitWords { attempt: &id, message: &message, extra_info: &text };
     let committed = transaction.commit(&words, || {});

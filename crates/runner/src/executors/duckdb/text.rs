@@ -25,8 +25,8 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
     let mut rewriter = Rewriter::of_body(&text.blanked, span, &text.body, partition.map(PartitionKey::as_str));
     for table in &text.lineage.table_refs {
         let Asset::Lake { lake, schema, table: name } = &table.asset else { continue };
-        let relation = (read_as.special)(&table.asset)
-            .unwrap_or_else(|| Relation::in_catalog(&sql_name(lake), schema, name));
+        let relation =
+            (read_as.special)(&table.asset).unwrap_or_else(|| Relation::in_catalog(&sql_name(lake), schema, name));
         rewriter.table(table.name.span, &relation);
     }
     rewriter.finish()
@@ -46,7 +46,8 @@ pub struct StepVariables<'a> {
 
 /// Returns the settings that give the variables and macros that `script` uses; empty when it uses none.
 pub fn settings(script: &CompiledScript, variables: &StepVariables<'_>, vars: &[(String, String)]) -> String {
-    let used = |name: &str| script.text.body.parameters.iter().any(|parameter| parameter.name.eq_ignore_ascii_case(name));
+    let used =
+        |name: &str| script.text.body.parameters.iter().any(|parameter| parameter.name.eq_ignore_ascii_case(name));
     let calls = |name: &str| script.text.body.functions.iter().any(|function| function == name);
     let in_partition = calls("in_partition");
     let mut settings: Vec<String> = Vec::new();
@@ -57,7 +58,10 @@ pub fn settings(script: &CompiledScript, variables: &StepVariables<'_>, vars: &[
         set("partition", Literal::new(partition.as_str()).to_string());
     }
     if let Some(window) = variables.window {
-        let bounds = [("partition_start", "WM_PARTITION_START", window.start), ("partition_end", "WM_PARTITION_END", window.end)];
+        let bounds = [
+            ("partition_start", "WM_PARTITION_START", window.start),
+            ("partition_end", "WM_PARTITION_END", window.end),
+        ];
         for (name, windmill, at) in bounds {
             if in_partition || used(name) || used(windmill) {
                 set(name, format!("TIMESTAMPTZ '{}+00'", at.format("%Y-%m-%d %H:%M:%S%.f")));
@@ -82,7 +86,8 @@ pub fn settings(script: &CompiledScript, variables: &StepVariables<'_>, vars: &[
             settings.push(in_partition_macro(spec, variables));
         }
         if calls("wm_partition") {
-            settings.push(format!("CREATE OR REPLACE TEMP MACRO wm_partition(ts) AS {}", spec.sql_key_expression("ts")));
+            settings
+                .push(format!("CREATE OR REPLACE TEMP MACRO wm_partition(ts) AS {}", spec.sql_key_expression("ts")));
         }
     }
     settings.join("; ")
