@@ -93,6 +93,9 @@ pub fn run(args: &NewArgs, app: &App) -> Result<Exit, Failure> {
         return Err(Failure::usage("`--key` needs a script whose rows Pintail writes")
             .with_hint("such as `pintail new duckdb ducklake <name> --key id`"));
     }
+    if args.partitioned.is_some() && args.output == Output::None {
+        return Err(Failure::usage("`--partitioned` needs a script that writes something"));
+    }
     let root = app.root()?;
     let path = format!("pipelines/{}{}", args.name, args.language.ending());
     if root.join(&path).exists() {
@@ -176,7 +179,7 @@ fn body(args: &NewArgs, is_managed: bool) -> String {
         }
         ScriptLanguage::Duckdb => match target(args) {
             Some(target) => format!("COPY (SELECT 1 AS id, 'first' AS name) TO '{target}'\n"),
-            None => "CREATE TABLE IF NOT EXISTS lake.notes (id BIGINT, name VARCHAR);\n".to_owned(),
+            None => "CREATE TEMP TABLE notes AS SELECT 1 AS id, 'first' AS name;\n".to_owned(),
         },
         ScriptLanguage::Postgres => format!("SELECT {}, 'first' AS name\n", columns(&|key| format!("1 AS {key}"))),
         ScriptLanguage::Python => {
