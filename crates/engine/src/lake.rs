@@ -105,6 +105,13 @@ impl LakeLocation {
         self.attach(session, "attach the lake for the script", &self.sql_name(), "")
     }
 
+    /// Attaches the lake for writing under the name that scripts use, making its catalog when it is missing, without
+    /// anything of ours: what a person who sends SQL by hand has.
+    pub fn attach_plain(&self, instance: &Instance, session: &Session) -> Result<(), EngineError> {
+        self.load_extensions(instance)?;
+        self.attach(session, "attach the lake", &self.sql_name(), "")
+    }
+
     /// Attaches the lake read-only as `alias`, at `snapshot` or at the head.
     pub fn attach_for_reading(
         &self,

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::Utc;
+use pintail_core::id::SnapshotId;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
-use pintail_core::id::SnapshotId;
 use pintail_runner::executors::{StepFailure, StepOutcome};
 use pintail_runner::pintail::PlanRequest;
 use pintail_runner::project::compile;
@@ -119,7 +119,8 @@ pub fn run(pintail: &Pintail, request: &PlanRequest) -> Told {
                 Some(partition) => format!("{} {partition}", step.name),
                 None => step.name.to_string(),
             };
-            let mut ended = Ended { name, state, rows: None, changed: (0, 0), snapshot: None, failure: None, notes: Vec::new() };
+            let mut ended =
+                Ended { name, state, rows: None, changed: (0, 0), snapshot: None, failure: None, notes: Vec::new() };
             if let Some(report) = report {
                 ended.notes = report.notes.clone();
                 match report.outcome {
@@ -149,7 +150,9 @@ impl Told {
     pub fn text(&self) -> String {
         let line = |step: &Ended| match &step.failure {
             Some(failure) => format!("{}: {:?}: {}", step.name, step.state, failure.message),
-            None => format!("{}: {:?} rows {:?} -{} +{}", step.name, step.state, step.rows, step.changed.0, step.changed.1),
+            None => {
+                format!("{}: {:?} rows {:?} -{} +{}", step.name, step.state, step.rows, step.changed.0, step.changed.1)
+            }
         };
         self.steps.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -173,6 +176,8 @@ pub fn query(pintail: &Pintail, sql: &str, at: Option<SnapshotId>) -> Vec<String
         .text_rows()
         .unwrap()
         .into_iter()
-        .map(|row| row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect::<Vec<_>>().join("|"))
+        .map(|row| {
+            row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect::<Vec<_>>().join("|")
+        })
         .collect()
 }

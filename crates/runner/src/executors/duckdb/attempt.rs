@@ -260,10 +260,23 @@ impl Attempt<'_> {
         try_once: impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
     ) -> Result<Ended, StepFailure> {
         let mut staged = None;
+        let outcome = self.try_until_settled(slot, &mut staged, &try_once);
+        if let Some(staged) = &staged {
+            staging::release_pins(self, staged);
+        }
+        outcome
+    }
+
+    fn try_until_settled(
+        &mut self,
+        slot: &mut Slot,
+        staged: &mut Option<staging::Staged>,
+        try_once: &impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
+    ) -> Result<Ended, StepFailure> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let outcome = try_once(self, slot, &mut staged);
+            let outcome = try_once(self, slot, staged);
             if let Some(staged) = &staged {
                 self.sent.extend(staged.session.take_sent());
             }
@@ -282,13 +295,15 @@ impl Attempt<'_> {
                 Next::Stop => return Err(failure),
                 Next::Rewrite => {
                     self.notes.push(format!("{}; written again", failure.message));
-                    if let Some(staged) = &mut staged {
+                    if let Some(staged) = staged {
                         staged.base = None;
                     }
                 }
                 Next::Restage => {
                     self.notes.push(format!("{}; staged again", failure.message));
-                    staged = None;
+                    if let Some(old) = staged.take() {
+                        staging::release_pins(self, &old);
+                    }
                 }
             }
             // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.

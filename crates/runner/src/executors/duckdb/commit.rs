@@ -57,10 +57,7 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     }
     attempt.phase("guard", |attempt| guard(attempt, staged, &shape, &strategy, facts.as_ref()))?;
     attempt.phase("test", |attempt| data_tests::on_stage(attempt, &staged.session, &shape, &strategy))?;
-    let ended = attempt
-        .phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))?;
-    staging::release_pins(attempt, staged);
-    Ok(ended)
+    attempt.phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))
 }
 
 /// Refuses a table that nobody of ours made: overwriting it would destroy somebody's work.
