@@ -18,7 +18,7 @@ use crate::session::Session;
 mod commits;
 mod create;
 
-pub use commits::{Commit, commits_between, find_attempt};
+pub use commits::{Commit, commits_between, find_attempt, stamps_naming};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";
