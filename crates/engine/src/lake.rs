@@ -126,6 +126,12 @@ impl LakeLocation {
         self.attach(session, "attach the lake for reading", alias, &format!("READ_ONLY, {version}"))
     }
 
+    /// Begins a read transaction on the catalog's file and leaves it open.
+    pub fn begin_keeping_open(&self, session: &Session) -> Result<(), EngineError> {
+        session.batch("begin", "BEGIN")?;
+        head(session, &self.write_alias()).map(|_| ())
+    }
+
     fn require(&self) -> Result<(), EngineError> {
         match self.exists() {
             true => Ok(()),
