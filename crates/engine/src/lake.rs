@@ -92,7 +92,7 @@ impl LakeLocation {
         self.require()?;
         self.load_extensions(instance)?;
         create::refuse_foreign_files(self)?;
-        self.attach(session, "attach the lake", &self.write_alias(), "")
+        create::attach_made(self, session)
     }
 
     /// Makes what an attached lake lacks to be written by Pintail: a lake that others made has no fences.
