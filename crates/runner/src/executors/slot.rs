@@ -118,7 +118,13 @@ impl Slot {
         if self.open.is_none() {
             let instance = Instance::open(self.options.clone())?;
             let session = instance.session()?;
-            self.open = Some(Open { session, keepers: BTreeMap::new(), instance, writing: BTreeMap::new(), pinned: BTreeMap::new() });
+            self.open = Some(Open {
+                session,
+                keepers: BTreeMap::new(),
+                instance,
+                writing: BTreeMap::new(),
+                pinned: BTreeMap::new(),
+            });
         }
         Ok(self.open.as_mut().expect("it was opened just now"))
     }
