@@ -1,5 +1,7 @@
 //! The script's own text on its way to the engine: names, parameters and placeholders replaced, positions kept.
 
+use std::collections::BTreeSet;
+
 use pintail_core::asset::Asset;
 use pintail_core::partition::{PartitionKey, TimeSpec, Window};
 use pintail_core::source::Span;
@@ -23,11 +25,13 @@ impl ReadAs<'_> {
 /// Returns `span` of `text` as it is sent.
 pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: Option<&PartitionKey>) -> Rewritten {
     let mut rewriter = Rewriter::of_body(&text.blanked, span, &text.body, partition.map(PartitionKey::as_str));
-    for table in &text.lineage.table_refs {
-        let Asset::Lake { lake, schema, table: name } = &table.asset else { continue };
-        let relation =
-            (read_as.special)(&table.asset).unwrap_or_else(|| Relation::in_catalog(&sql_name(lake), schema, name));
-        rewriter.table(table.name.span, &relation);
+    let reads = text.lineage.table_refs.iter().map(|table| (&table.name, &table.asset));
+    let writes = text.lineage.writes.iter().filter_map(|write| Some((write.name.as_ref()?, &write.asset)));
+    let mut seen = BTreeSet::new();
+    for (name, asset) in reads.chain(writes).filter(|(name, _)| seen.insert(name.span)) {
+        let Asset::Lake { lake, schema, table } = asset else { continue };
+        let relation = (read_as.special)(asset).unwrap_or_else(|| Relation::in_catalog(&sql_name(lake), schema, table));
+        rewriter.table(name.span, &relation);
     }
     rewriter.finish()
 }
