@@ -52,6 +52,10 @@ pub struct RunContext {
 pub struct AssetMemory {
     /// Whether Pintail has written or adopted it.
     pub is_ours: bool,
+    /// Whether it holds a version: not merely the empty table that a first run reads.
+    pub has_version: bool,
+    /// Whether it was taken over with rows whose slices nobody counted.
+    pub has_uncounted_rows: bool,
     /// How often its table was made anew.
     pub generation: u32,
     /// How often its columns changed.

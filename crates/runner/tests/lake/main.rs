@@ -3,3 +3,11 @@
 mod harness;
 
 mod basics;
+mod data_tests;
+mod guards;
+mod names;
+mod ownership;
+mod positions;
+mod schema_changes;
+mod steps;
+mod strategies;

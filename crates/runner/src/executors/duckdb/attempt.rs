@@ -260,11 +260,24 @@ impl Attempt<'_> {
         try_once: impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
     ) -> Result<Ended, StepFailure> {
         let mut staged = None;
+        let ended = self.try_until_settled(slot, try_once, &mut staged);
+        if let Some(staged) = &staged {
+            staging::release_pins(self, staged);
+        }
+        ended
+    }
+
+    fn try_until_settled(
+        &mut self,
+        slot: &mut Slot,
+        try_once: impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
+        staged: &mut Option<staging::Staged>,
+    ) -> Result<Ended, StepFailure> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let outcome = try_once(self, slot, &mut staged);
-            if let Some(staged) = &staged {
+            let outcome = try_once(self, slot, staged);
+            if let Some(staged) = staged {
                 self.sent.extend(staged.session.take_sent());
             }
             let failure = match outcome {
@@ -282,13 +295,15 @@ impl Attempt<'_> {
                 Next::Stop => return Err(failure),
                 Next::Rewrite => {
                     self.notes.push(format!("{}; written again", failure.message));
-                    if let Some(staged) = &mut staged {
+                    if let Some(staged) = staged {
                         staged.base = None;
                     }
                 }
                 Next::Restage => {
                     self.notes.push(format!("{}; staged again", failure.message));
-                    staged = None;
+                    if let Some(old) = staged.take() {
+                        staging::release_pins(self, &old);
+                    }
                 }
             }
             // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.
@@ -379,7 +394,7 @@ impl Attempt<'_> {
         };
         match self.ctx.memory_of(self.asset).is_ours {
             true => format!("{what} is as it was before this run; nothing of this step is committed"),
-            false => format!("nothing of this step is committed; {what} was never written"),
+            false => format!("nothing of this step is committed; Pintail has not written {what} yet"),
         }
     }
 
@@ -388,6 +403,7 @@ impl Attempt<'_> {
         let partition = entry.partition.as_ref().map_or_else(String::new, |key| key.to_string());
         self.ctx.remember(self.asset, |memory| {
             memory.is_ours = true;
+            memory.has_version = true;
             memory.generation = memory.generation.max(entry.generation);
             memory.schema_version = memory.schema_version.max(entry.schema_version);
             memory.schema = schema.clone().or_else(|| memory.schema.take());

@@ -57,10 +57,7 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     }
     attempt.phase("guard", |attempt| guard(attempt, staged, &shape, &strategy, facts.as_ref()))?;
     attempt.phase("test", |attempt| data_tests::on_stage(attempt, &staged.session, &shape, &strategy))?;
-    let ended = attempt
-        .phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))?;
-    staging::release_pins(attempt, staged);
-    Ok(ended)
+    attempt.phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))
 }
 
 /// Refuses a table that nobody of ours made: overwriting it would destroy somebody's work.
@@ -296,9 +293,11 @@ fn stamp(
 ) -> StampEntry {
     let memory = attempt.ctx.memory_of(attempt.asset);
     let slice = attempt.partition().map_or_else(String::new, |key| key.to_string());
-    let before = match facts {
-        None => Some(0),
-        Some(_) => memory.rows.get(&slice).copied().flatten(),
+    let before = match (facts, memory.rows.get(&slice)) {
+        (None, _) => Some(0),
+        (Some(_), Some(rows)) => *rows,
+        // A slice of our own table that was never written is empty.
+        (Some(_), None) => (!memory.has_uncounted_rows).then_some(0),
     };
     let rows = match strategy {
         WriteStrategy::Replace => Some(counts.inserted),
