@@ -306,14 +306,12 @@ SELECT nope FROM singular
     let told = run(&pintail, &PlanRequest::default());
     expect![[r#"
         P510 test the new data: the test `not_null nope` could not run: Binder error: Referenced column "nope" not found in FROM clause!
-        Candidate bindings: "n"
         at line 2: test not_null nope
         help: did you mean `n`?
         committed: nothing of this step is committed; Pintail has not written ducklake://main/wrong yet"#]]
     .assert_eq(&folder.told_of(&told, "wrong"));
     expect![[r#"
         P510 test the new data: the test `broken` could not run: Binder error: Referenced column "nope" not found in FROM clause!
-        Candidate bindings: "n"
         help: did you mean `n`?
         committed: nothing of this step is committed; Pintail has not written ducklake://main/singular yet"#]]
     .assert_eq(&folder.told_of(&told, "singular"));

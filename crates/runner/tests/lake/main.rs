@@ -4,7 +4,10 @@ mod harness;
 
 mod basics;
 mod data_tests;
+mod examples;
 mod guards;
+mod lineage;
+mod memory;
 mod names;
 mod ownership;
 mod positions;

@@ -59,7 +59,8 @@ SELECT id FROM ORDERS
     assert_eq!(planned(&pintail, &PlanRequest::default()), Vec::<String>::new());
     folder.write("//- pipelines/c.sql\n-- materialize ducklake://main/ORDERS\nSELECT 1 AS id\n");
     let errors: Vec<String> = folder.check().into_iter().filter(|line| line.starts_with("Error")).collect();
-    expect!["Error P302 pipelines/c.sql:1 `ducklake://main/orders` is already written by `a`"].assert_eq(&errors.join("\n"));
+    expect!["Error P302 pipelines/c.sql:1 `ducklake://main/orders` is already written by `a`"]
+        .assert_eq(&errors.join("\n"));
 }
 
 #[test]

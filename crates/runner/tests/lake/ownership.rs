@@ -27,11 +27,13 @@ SELECT 1 AS n
     expect![[r#"
         P508 check the target: ducklake://main/t exists, but Pintail has not made it
         help: to let Pintail write it from now on: `pintail adopt ducklake://main/t`
-        committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]].assert_eq(&folder.told_of(&told, "t"));
+        committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]]
+    .assert_eq(&folder.told_of(&told, "t"));
     expect![[r#"
         P508 check the target: ducklake://main/v exists, but Pintail has not made it
         help: to let Pintail write it from now on: `pintail adopt ducklake://main/v`
-        committed: nothing of this step is committed; Pintail has not written ducklake://main/v yet"#]].assert_eq(&folder.told_of(&told, "v"));
+        committed: nothing of this step is committed; Pintail has not written ducklake://main/v yet"#]]
+    .assert_eq(&folder.told_of(&told, "v"));
     let adopted = pintail.adopt("t", None).unwrap();
     assert_eq!(adopted.rows, 1);
     let told = run(&pintail, &PlanRequest { select: Some("t".to_owned()), ..PlanRequest::default() });
@@ -56,7 +58,8 @@ SELECT $partition_start AS ts
     expect![[r#"
         P509 check the target: t is partitioned by nothing, and the script asks for year(`ts`), month(`ts`), day(`ts`)
         help: change `partitioned` back, or write a new table: another name in `materialize`, then a backfill
-        committed: ducklake://main/t 2026-01-02 is as it was before this run; nothing of this step is committed"#]].assert_eq(&folder.told_of(&told, "t 2026-01-02"));
+        committed: ducklake://main/t 2026-01-02 is as it was before this run; nothing of this step is committed"#]]
+    .assert_eq(&folder.told_of(&told, "t 2026-01-02"));
     pintail.adopt("t", Some("year(ts), month(ts), day(ts)")).unwrap();
     run(&pintail, &at("2026-01-02")).assert_good();
     let told = run(&pintail, &at("2026-01-01"));
@@ -156,15 +159,18 @@ fn case_a8_history_says_each_version_with_its_snapshot_and_rows() {
         - Materialized rows Some(2) written 1 schema 2 generation 0
         - Failed rows None written 0 schema 1 generation 0
         - Materialized rows Some(1) written 1 schema 1 generation 0
-        - Materialized rows Some(1) written 1 schema 1 generation 0"#]].assert_eq(&lines("a"));
+        - Materialized rows Some(1) written 1 schema 1 generation 0"#]]
+    .assert_eq(&lines("a"));
     expect![[r#"
         2026-01-01 Materialized rows Some(2) written 2 schema 1 generation 0
         2026-01-02 Materialized rows Some(1) written 1 schema 1 generation 0
-        2026-01-01 Materialized rows Some(1) written 1 schema 1 generation 0"#]].assert_eq(&lines("b"));
+        2026-01-01 Materialized rows Some(1) written 1 schema 1 generation 0"#]]
+    .assert_eq(&lines("b"));
     expect![[r#"
         - Materialized rows Some(2) written 1 schema 1 generation 0
         - Materialized rows Some(1) written 1 schema 1 generation 0
-        - Materialized rows None written 0 schema 1 generation 0"#]].assert_eq(&lines("c"));
+        - Materialized rows None written 0 schema 1 generation 0"#]]
+    .assert_eq(&lines("c"));
     // Each recorded snapshot is the one that changed the table, never a later one.
     for version in pintail.history(&pintail.parse_asset("b").unwrap(), 20).unwrap() {
         let Some(snapshot) = version.snapshot else { continue };
