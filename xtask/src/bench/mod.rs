@@ -5,9 +5,13 @@
 //! failed test. One file per benchmark, one line in `BENCHMARKS`; the plain side of a benchmark that writes a lake is
 //! the engine's example `plain`, so that both sides load the same library.
 
+mod graph;
+mod lake;
 mod measure;
+mod scripts;
 mod start;
 mod table;
+mod writes;
 
 use std::path::PathBuf;
 
@@ -27,11 +31,27 @@ struct Benchmark {
 }
 
 /// The benchmarks in the order in which they run.
-const BENCHMARKS: &[Benchmark] = &[start::BENCHMARK];
+const BENCHMARKS: &[Benchmark] = &[
+    start::BENCHMARK,
+    scripts::LIST,
+    scripts::CHECK,
+    scripts::PLAN,
+    graph::HUNDRED,
+    graph::UNCHANGED,
+    writes::REPLACE,
+    writes::MERGE,
+];
 
 /// What every benchmark gets.
 struct Bench {
+    /// The release binary.
     pintail: PathBuf,
+    /// The engine's example that sends SQL by hand.
+    plain: PathBuf,
+    /// Where the extensions are.
+    extensions: PathBuf,
+    /// Where projects are made.
+    folder: PathBuf,
 }
 
 /// The arguments of `cargo xtask bench`.
@@ -57,8 +77,13 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Res
     }
     let chosen = choose(&arguments.names)?;
     setup::ensure(repository, &[Set::Engine])?;
-    process::run(process::cargo(repository).args(["build", "--release", "--package", "pintail"]))?;
-    let bench = Bench { pintail: repository.pintail("release") };
+    process::run(process::cargo(repository).args(["build", "--release", "--workspace", "--bins", "--examples"]))?;
+    let bench = Bench {
+        pintail: repository.pintail("release"),
+        plain: repository.target().join("release/examples/plain"),
+        extensions: repository.vendor().join("duckdb/extensions"),
+        folder: repository.target().join("bench"),
+    };
     let mut outcomes: Vec<Outcome> = Vec::new();
     for benchmark in chosen {
         eprintln!("{}: {}", benchmark.name, benchmark.about);

@@ -76,3 +76,18 @@ pub fn find_attempt(
     )?;
     Ok(found.into_iter().next())
 }
+
+/// Returns the extra info of every commit that names `asset` in its stamp, oldest first.
+pub fn stamps_naming(session: &Session, alias: &str, asset: &str) -> Result<Vec<String>, EngineError> {
+    session.rows(
+        "look for the table's stamps",
+        &format!(
+            "SELECT commit_extra_info FROM {}.ducklake_snapshot_changes
+             WHERE contains(commit_extra_info, {})
+             ORDER BY snapshot_id",
+            metadata(alias),
+            Literal::new(asset)
+        ),
+        |row| row.get(0),
+    )
+}

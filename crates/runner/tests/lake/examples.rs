@@ -77,11 +77,13 @@ fn the_windmill_folder_checks_without_errors_and_runs_unchanged() {
         events 2026-05-16: Materialized rows Some(2) -0 +2
         orders: Materialized rows Some(4) -0 +4
         orders_daily 2026-05-16: Materialized rows Some(2) -0 +2
-        revenue_daily 2026-05-16: Materialized rows Some(1) -0 +1"#]].assert_eq(&told.text());
+        revenue_daily 2026-05-16: Materialized rows Some(1) -0 +1"#]]
+    .assert_eq(&told.text());
     run(&pintail, &at("2026-05-17")).assert_good();
     expect![[r#"
         2026-05-16|2026-05-16 00:00:00+00:00|2026-05-17 00:00:00+00:00|true|2|52.50
-        2026-05-17|2026-05-17 00:00:00+00:00|2026-05-18 00:00:00+00:00|true|1|7.25"#]].assert_eq(
+        2026-05-17|2026-05-17 00:00:00+00:00|2026-05-18 00:00:00+00:00|true|1|7.25"#]]
+    .assert_eq(
         &query(
             &pintail,
             "SELECT day, day_start, day_end, read_at IS NOT NULL, orders, revenue FROM revenue_daily ORDER BY day",
@@ -160,7 +162,8 @@ fn the_flights_check_clean_run_green_and_refuse_the_broken_report() {
         route|EWRIAH|2|1400
         route|LGABQN|1|1416
         weather|fair|1|0
-        weather|windy|1|0"#]].assert_eq(&state.join("\n"));
+        weather|windy|1|0"#]]
+    .assert_eq(&state.join("\n"));
     drop(pintail);
     std::fs::copy(
         folder.path().join("broken/carrier_delays.sql"),

@@ -34,7 +34,8 @@ SELECT (WITH orders AS (SELECT 7 AS n) SELECT max(n) FROM orders) + (SELECT max(
     foreign(&pintail, "INSERT INTO orders VALUES (5); INSERT INTO b VALUES (6)");
     expect![[r#"
         before: ducklake://main/b changed
-        inner: ducklake://main/orders changed"#]].assert_eq(&planned(&pintail, &PlanRequest::default()).join("\n"));
+        inner: ducklake://main/orders changed"#]]
+    .assert_eq(&planned(&pintail, &PlanRequest::default()).join("\n"));
 }
 
 #[test]
@@ -51,7 +52,8 @@ SELECT 1 AS n
     );
     assert_eq!(folder.check(), Vec::<String>::new());
     folder.write("//- pipelines/b.sql\n-- materialize ducklake://main/b\nSELECT n FROM a\n");
-    expect!["Error P301 pipelines/a.sql:3 these scripts wait for each other: a -> b -> a"].assert_eq(&folder.check().join("\n"));
+    expect!["Error P301 pipelines/a.sql:3 these scripts wait for each other: a -> b -> a"]
+        .assert_eq(&folder.check().join("\n"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The runner on real lakes: every case opens a project in a folder of its own and runs it as a face would.
 
+#![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
+
 mod harness;
 
 mod basics;

@@ -260,24 +260,24 @@ impl Attempt<'_> {
         try_once: impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
     ) -> Result<Ended, StepFailure> {
         let mut staged = None;
-        let ended = self.try_until_settled(slot, try_once, &mut staged);
+        let outcome = self.try_until_settled(slot, &mut staged, &try_once);
         if let Some(staged) = &staged {
             staging::release_pins(self, staged);
         }
-        ended
+        outcome
     }
 
     fn try_until_settled(
         &mut self,
         slot: &mut Slot,
-        try_once: impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
         staged: &mut Option<staging::Staged>,
+        try_once: &impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
     ) -> Result<Ended, StepFailure> {
         let mut tries = 0;
         loop {
             tries += 1;
             let outcome = try_once(self, slot, staged);
-            if let Some(staged) = staged {
+            if let Some(staged) = &staged {
                 self.sent.extend(staged.session.take_sent());
             }
             let failure = match outcome {

@@ -40,7 +40,7 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     };
     staged.base = Some(base);
     let facts = lake::table_facts(&staged.session, &alias, schema, table)?;
-    refuse_foreign_target(attempt, facts.as_ref())?;
+    refuse_foreign_target(attempt, &staged.session, facts.as_ref())?;
     let strategy = attempt.strategy();
     let shape = shape(&ShapeFacts {
         script: attempt.script,
@@ -61,16 +61,36 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
 }
 
 /// Refuses a table that nobody of ours made: overwriting it would destroy somebody's work.
-pub fn refuse_foreign_target(attempt: &Attempt<'_>, facts: Option<&TableFacts>) -> Result<(), StepFailure> {
+///
+/// A table that this run does not remember may have been made since by another step or another process: its stamps say.
+pub fn refuse_foreign_target(
+    attempt: &Attempt<'_>,
+    session: &Session,
+    facts: Option<&TableFacts>,
+) -> Result<(), StepFailure> {
     if facts.is_none() || attempt.ctx.memory_of(attempt.asset).is_ours {
         return Ok(());
     }
-    Err(StepFailure::user(
-        Code::TARGET_NOT_OURS,
-        "check the target",
-        format!("{} exists, but Pintail has not made it", attempt.asset),
-    )
-    .with_help(format!("to let Pintail write it from now on: `pintail adopt {}`", attempt.asset)))
+    let asset = attempt.asset.to_string();
+    let stamps = lake::stamps_naming(session, &attempt.lake.write_alias(), &asset)?;
+    let entries = stamps.iter().filter_map(|text| from_extra_info(text).ok().flatten()).flatten();
+    let ours: Vec<StampEntry> = entries.filter(|entry| entry.asset == asset).collect();
+    if ours.is_empty() {
+        return Err(StepFailure::user(
+            Code::TARGET_NOT_OURS,
+            "check the target",
+            format!("{asset} exists, but Pintail has not made it"),
+        )
+        .with_help(format!("to let Pintail write it from now on: `pintail adopt {asset}`")));
+    }
+    attempt.ctx.remember(attempt.asset, |memory| {
+        memory.is_ours = true;
+        for entry in &ours {
+            memory.generation = memory.generation.max(entry.generation);
+            memory.schema_version = memory.schema_version.max(entry.schema_version);
+        }
+    });
+    Ok(())
 }
 
 fn guard(

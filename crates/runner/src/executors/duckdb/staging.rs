@@ -68,7 +68,8 @@ pub fn release_pins(attempt: &Attempt<'_>, staged: &Staged) {
 /// Opens the session with everything attached that the step reads, at its pins.
 fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailure> {
     slot.attach_for_writing(attempt.lake)?;
-    let mut session = slot.session()?;
+    let session = slot.session()?;
+    let watch = attempt.ctx.cancel.watch(slot.number, &session);
     let alias = attempt.lake.write_alias();
     let (schema, table) = attempt.table;
     let mut base = lake::head(&session, &alias)?;
@@ -86,8 +87,6 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
     }
     // A lake that did not exist when the run was planned is read as it is now.
     attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
-    attempt.sent.extend(session.take_sent());
-    drop(session);
 
     let mut pins = Vec::new();
     for name in attempt.script.lakes_needed(&attempt.ctx.project) {
@@ -107,8 +106,6 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
         }
         slot.attach_pinned(location, pin)?;
     }
-    session = slot.session()?;
-    let watch = attempt.ctx.cancel.watch(slot.number, &session);
     if attempt.ctx.cancel.is_set() {
         return Err(StepFailure::cancelled("stage the query"));
     }

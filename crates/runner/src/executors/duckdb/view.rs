@@ -31,7 +31,7 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
     let (schema, table) = attempt.table;
     let base = lake::head(&session, &alias)?;
     let facts = lake::table_facts(&session, &alias, schema, table)?;
-    refuse_foreign_target(attempt, facts.as_ref())?;
+    refuse_foreign_target(attempt, &session, facts.as_ref())?;
     if facts.as_ref().is_some_and(|facts| !facts.is_view) {
         return Err(StepFailure::user(
             Code::TARGET_NOT_OURS,
