@@ -48,7 +48,9 @@ pub fn run(args: &QueryArgs, app: &App) -> Result<Exit, Failure> {
     }
     let pintail = app.open_for_question()?;
     interrupt::listen(pintail.cancel())?;
-    let answer = pintail.query(sql, args.at.map(SnapshotId), args.limit)?;
+    let answer = pintail
+        .query(sql, args.at.map(SnapshotId), args.limit)
+        .map_err(|error| Failure::from(error).in_file("query", sql))?;
     show(&answer, args.csv, app)?;
     Ok(Exit::Ok)
 }
