@@ -209,6 +209,8 @@ fn remember(state: SliceState, seen: &mut Observation) {
     let version = state.current.as_ref().filter(|current| !StampEntry::NO_VERSION.contains(&current.strategy.as_str()));
     if let Some(current) = &state.current {
         memory.is_ours = true;
+        memory.has_version |= current.strategy != "create";
+        memory.has_uncounted_rows |= current.strategy == "adopt";
         memory.generation = memory.generation.max(current.generation);
         memory.schema_version = memory.schema_version.max(current.schema_version);
     }

@@ -485,7 +485,7 @@ impl<'a> Attempt<'a> {
         };
         match self.ctx.memory_of(self.asset).is_ours {
             true => format!("{what} is as it was before this run; nothing of this step is committed"),
-            false => format!("nothing of this step is committed; {what} was never written"),
+            false => format!("nothing of this step is committed; Pintail has not written {what} yet"),
         }
     }
 

@@ -297,9 +297,11 @@ fn stamp(
 ) -> StampEntry {
     let memory = attempt.ctx.memory_of(attempt.asset);
     let slice = attempt.partition().map_or_else(String::new, |key| key.to_string());
-    let before = match facts {
-        None => Some(0),
-        Some(_) => memory.rows.get(&slice).copied().flatten(),
+    let before = match (facts, memory.rows.get(&slice)) {
+        (None, _) => Some(0),
+        (Some(_), Some(rows)) => *rows,
+        // A slice of our own table that was never written is empty.
+        (Some(_), None) => (!memory.has_uncounted_rows).then_some(0),
     };
     let rows = match strategy {
         WriteStrategy::Replace => Some(counts.inserted),

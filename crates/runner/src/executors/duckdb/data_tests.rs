@@ -42,8 +42,8 @@ pub struct ReadyTest {
     pub query: TestQuery,
     /// Statements that must run before it.
     pub setup: Vec<String>,
-    /// The line of the script's header that asks for it; `None` for a test script that names the asset.
-    pub line: Option<Span>,
+    /// The line of the script that declares it; `None` for one that came with a test file.
+    pub span: Option<Span>,
 }
 
 /// Where the tests of a script look.
@@ -74,12 +74,12 @@ pub fn tests_of(place: &TestPlace<'_>) -> Result<Vec<ReadyTest>, StepFailure> {
             let check = TestCheck::NotNull(column.value.name.clone());
             let declared = TestDecl { check, severity: TestSeverity::Error, filter: None, scope: None };
             let test = build(place, &declared).map_err(|error| error.at(column.span))?;
-            ready.push(ReadyTest { line: Some(column.span), ..test });
+            ready.push(ReadyTest { span: Some(column.span), ..test });
         }
     }
     for line in &place.script.header.tests {
         let test = build(place, &line.value).map_err(|error| error.at(line.span))?;
-        ready.push(ReadyTest { line: Some(line.span), ..test });
+        ready.push(ReadyTest { span: Some(line.span), ..test });
     }
     for name in &place.script.singular_tests {
         if let Some(test) = place.project.test(name) {
@@ -95,11 +95,10 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
             StepFailure::user(Code::UNKNOWN_TEST, "build the tests", format!("there is no test `{name}`"))
         })?;
         return Ok(match test.kind {
-            TestKind::Singular => ReadyTest {
-                query: TestQuery { severity: declared.severity, ..singular(place, test).query },
-                setup: singular(place, test).setup,
-                line: None,
-            },
+            TestKind::Singular => {
+                let ReadyTest { query, setup, span } = singular(place, test);
+                ReadyTest { query: TestQuery { severity: declared.severity, ..query }, setup, span }
+            }
             TestKind::Generic => generic(place, declared, test, arguments)?,
         });
     }
@@ -125,7 +124,7 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
     if place.stage.is_none() {
         query.on_stage = false;
     }
-    Ok(ReadyTest { query, setup: Vec::new(), line: None })
+    Ok(ReadyTest { query, setup: Vec::new(), span: None })
 }
 
 fn rows(place: &TestPlace<'_>) -> (Rows, Rows, Rows) {
@@ -171,7 +170,7 @@ fn singular(place: &TestPlace<'_>, test: &CompiledTest) -> ReadyTest {
             on_stage: false,
         },
         setup: test.setup.iter().copied().map(text).collect(),
-        line: None,
+        span: None,
     }
 }
 
@@ -241,7 +240,7 @@ fn generic(
             on_stage: false,
         },
         setup: Vec::new(),
-        line: None,
+        span: None,
     })
 }
 
@@ -432,18 +431,15 @@ fn run_all(
                 worst.get_or_insert_with(|| {
                     StepFailure::user(Code::TEST_FAILED, "test the new data", message)
                         .with_sample(outcome.sample)
-                        .at(test.line)
+                        .at(test.span)
                 });
             }
             TestStatus::Errored => {
-                let error = outcome.error.map(|error| error.message).unwrap_or_default();
+                let (error, help) = outcome.error.map(|error| (error.message, error.help)).unwrap_or_default();
+                let message = format!("the test `{}` could not run: {error}", test.query.name);
+                let failure = StepFailure::user(Code::TEST_FAILED, "test the new data", message).at(test.span);
                 // One that could not run aborts a transaction, so the rest could not run either.
-                return Err(StepFailure::user(
-                    Code::TEST_FAILED,
-                    "test the new data",
-                    format!("the test `{}` could not run: {error}", test.query.name),
-                )
-                .at(test.line));
+                return Err(StepFailure { help, ..failure });
             }
         }
     }
