@@ -13,7 +13,6 @@ use crate::commands;
 #[command(
     name = "pintail",
     version,
-    propagate_version = true,
     max_term_width = 100,
     after_help = "\
 A first project:
@@ -23,7 +22,8 @@ A first project:
   pintail run                            does exactly that
   pintail query 'FROM orders_by_day'     add --at <snapshot> to read an older version
 
-Exit codes: 0 ok, 1 failed steps or tests, 2 usage, 3 errors in the project, 4 something is missing or broken"
+Exit codes:
+  0 ok, 1 failed steps or tests, 2 usage, 3 errors in the project, 4 something is missing or broken"
 )]
 pub struct Cli {
     /// The options of every command.
@@ -47,8 +47,8 @@ pub struct Globals {
     /// Print data as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    /// When to use colour: always, never, or auto: in a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide_possible_values = true)]
     pub color: ColorChoice,
     /// Say more; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]

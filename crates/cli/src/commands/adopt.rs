@@ -15,8 +15,8 @@ Examples:
   pintail adopt orders
   pintail adopt ducklake://main/events --partition 'year(ts), month(ts), day(ts)'
 
-Pintail does not write over a table that it does not know. After this, the script that names the table writes
-it like any other.")]
+Pintail does not write over a table that it does not know. After this, the script that names the
+table writes it like any other.")]
 pub struct AdoptArgs {
     /// The asset, or a table of the default lake
     asset: String,

@@ -19,12 +19,13 @@ use crate::render::text::{count, thousands};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pintail backfill flights_daily --from 2013-01-01 --to 2013-02-01   January: the end is not included
+  pintail backfill flights_daily --from 2013-01-01 --to 2013-02-01   January: it stops before --to
   pintail backfill flights_daily --from 2013-01 --to 2013-02         the same
-  pintail backfill flights_daily --missing                           all that should exist and does not
+  pintail backfill flights_daily --missing                           all that should exist
   pintail backfill flights_daily --failed                            those that failed last time
 
-Each partition is a commit of its own. Stopped by a crash or by Ctrl-C, the same command goes on where it was.")]
+Each partition is a commit of its own. Stopped by a crash or by Ctrl-C, the same command goes on
+where it was.")]
 pub struct BackfillArgs {
     /// The partitioned script, or the asset that it writes
     script: String,
@@ -82,7 +83,7 @@ pub fn run(args: &BackfillArgs, app: &App) -> Result<Exit, Failure> {
     if !app.terminal.is_json {
         let skipped = match plan.up_to_date {
             0 => String::new(),
-            number => format!("; skipping {} that are up to date", thousands(number as u64)),
+            number => format!(", {} up to date", thousands(number as u64)),
         };
         app.terminal.talk(&format!("{} to make{skipped}", count(plan.steps.len(), "partition")));
     }

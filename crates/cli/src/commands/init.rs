@@ -65,7 +65,7 @@ pub fn run(args: &InitArgs, app: &App) -> Result<Exit, Failure> {
     files.extend(example);
     let taken: Vec<&str> = files.iter().map(|(path, _)| *path).filter(|path| root.join(path).exists()).collect();
     if !taken.is_empty() {
-        let message = format!("already in {}: {}; nothing was written", args.dir.display(), taken.join(", "));
+        let message = format!("already there: {}; nothing was written", taken.join(", "));
         return Err(Failure::usage(message).with_hint("`pintail new` adds a script to a project"));
     }
     for (path, text) in &files {
@@ -79,10 +79,12 @@ pub fn run(args: &InitArgs, app: &App) -> Result<Exit, Failure> {
         app.terminal.json(&json!({"root": root.display().to_string(), "made": made}));
         return Ok(Exit::Ok);
     }
+    let is_here = args.dir == Path::new(".");
     for path in made {
-        app.terminal.data(&format!("made {}\n", args.dir.join(path).display()));
+        let place = if is_here { PathBuf::from(path) } else { args.dir.join(path) };
+        app.terminal.data(&format!("made {}\n", place.display()));
     }
-    let change = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
+    let change = if is_here { String::new() } else { format!("cd {} && ", args.dir.display()) };
     app.terminal
         .hint(&format!("`{change}pintail run` writes the example; `pintail plan` says before what it would do"));
     Ok(Exit::Ok)
@@ -99,7 +101,7 @@ fn ignore_data(root: &Path) -> Result<Option<&'static str>, Failure> {
     let separator = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
     let mut file =
         fs::OpenOptions::new().create(true).append(true).open(&path).map_err(|error| cannot("write", &path, &error))?;
-    write!(file, "{separator}{IGNORED}\n").map_err(|error| cannot("write", &path, &error))?;
+    writeln!(file, "{separator}{IGNORED}").map_err(|error| cannot("write", &path, &error))?;
     Ok(Some(".gitignore"))
 }
 

@@ -17,7 +17,7 @@ use crate::render::text::count;
 #[command(after_help = "\
 Examples:
   pintail query 'FROM orders'                    names without a lake are of the lake `main`
-  pintail query --at 7 'FROM orders'             as it was at snapshot 7; `pintail history orders` lists them
+  pintail query --at 7 'FROM orders'             as it was at snapshot 7: `pintail history orders`
   pintail query --csv 'FROM orders' > orders.csv
   echo 'SELECT count(*) FROM orders' | pintail query -
 

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pintail show orders          a script and what it writes: header, reads, columns, slices, versions
+  pintail show orders          a script: header, reads, tests, columns, slices, versions
   pintail show ducklake://main/orders
   pintail show last            the newest run: its steps, attempts, tests and errors
   pintail show 0197 --sql      a run by the start of its id, with every statement that it sent")]

@@ -20,8 +20,8 @@ pub struct StateArgs {
 enum Action {
     /// Write the store anew from the commits of the lakes; data is never touched
     #[command(after_help = "\
-Each commit of Pintail says in the lake what it did. When the store is lost, this reads them all. What other
-tools made is listed as of unknown origin; `pintail adopt` takes it over.")]
+Each commit of Pintail says in the lake what it did. When the store is lost, this reads them all.
+What other tools made is listed as of unknown origin; `pintail adopt` takes it over.")]
     Rebuild,
 }
 

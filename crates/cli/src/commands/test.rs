@@ -24,8 +24,8 @@ Examples:
   pintail test --select orders      the tests of one script
   pintail test --at 7               as it was at snapshot 7
 
-A test is a query that must return no rows. In a run the tests of a script run before its result is published;
-here they run on whole tables that are. Exit code 1 when one fails that is no warning.")]
+A test is a query that must return no rows. In a run, the tests of a script run before its result is
+published; here they run on whole tables that are. Exit code 1 when one fails that is no warning.")]
 pub struct TestArgs {
     /// Which scripts.
     #[command(flatten)]

@@ -159,26 +159,26 @@ fn history_and_list_and_graph() {
         &project,
         "history --json",
         expect![[r#"
-        exit code 0
-        --- stdout
-        {
-          "runs": [
+            exit code 0
+            --- stdout
             {
-              "run": "<id>",
-              "status": "succeeded",
-              "command": [
-                "/work/wt-cli/target/debug/pintail",
-                "run"
-              ],
-              "triggered_by": "manual",
-              "started": "<when>",
-              "finished": "<when>",
-              "pins": {},
-              "error": null
+              "runs": [
+                {
+                  "run": "<id>",
+                  "status": "succeeded",
+                  "command": [
+                    "pintail",
+                    "run"
+                  ],
+                  "triggered_by": "manual",
+                  "started": "<when>",
+                  "finished": "<when>",
+                  "pins": {},
+                  "error": null
+                }
+              ]
             }
-          ]
-        }
-    "#]],
+        "#]],
     );
     check(
         &project,

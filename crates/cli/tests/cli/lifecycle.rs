@@ -12,17 +12,19 @@ fn a_new_project_checks_clean_plans_runs_and_has_nothing_to_do_after() {
         &project,
         "init --example quickstart",
         expect![[r#"
-        exit code 0
-        --- stdout
-        made ./pintail.toml
-        made ./pipelines/orders.sql
-        made ./pipelines/revenue_by_day.sql
-        made ./pipelines/best_customers.sql
-        made ./.gitignore
-        --- stderr
-        hint: `pintail run` writes the example; `pintail plan` says before what it would do
-    "#]],
+            exit code 0
+            --- stdout
+            made pintail.toml
+            made pipelines/orders.sql
+            made pipelines/revenue_by_day.sql
+            made pipelines/best_customers.sql
+            made .gitignore
+            --- stderr
+            hint: `pintail run` writes the example; `pintail plan` says before what it would do
+        "#]],
     );
+    // One slot, so that steps that could go at once end in their order.
+    project.replace("pintail.toml", "# [run]\n# slots = 2", "[run]\nslots = 1");
     check(
         &project,
         "check",
@@ -175,11 +177,11 @@ fn init_never_overwrites() {
         &project,
         "init",
         expect![[r#"
-        exit code 2
-        --- stderr
-        error: already in .: pintail.toml; nothing was written
-        hint: `pintail new` adds a script to a project
-    "#]],
+            exit code 2
+            --- stderr
+            error: already there: pintail.toml; nothing was written
+            hint: `pintail new` adds a script to a project
+        "#]],
     );
     assert_eq!(project.read("pintail.toml"), "[vars]\n");
     assert!(!project.exists("pipelines"));

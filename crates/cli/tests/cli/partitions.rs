@@ -5,17 +5,21 @@ use pintail_testkit::Project;
 
 use crate::{check, run};
 
+/// One slot, so that the partitions are made in their order.
 const EVENTS: &str = "
+//- /pintail.toml
+[run]
+slots = 1
 //- /pipelines/events_daily.sql
--- partitioned daily by=at start=2026-01-01
+-- partitioned daily by=ts start=2026-01-01
 -- materialize ducklake://main/events_daily
 
-SELECT at, n FROM (VALUES
+SELECT ts, n FROM (VALUES
     (TIMESTAMPTZ '2026-01-01 08:00:00+00', 1),
     (TIMESTAMPTZ '2026-01-02 08:00:00+00', 2),
     (TIMESTAMPTZ '2026-01-03 08:00:00+00', 3)
-) AS events(at, n)
-WHERE in_partition(at)
+) AS events(ts, n)
+WHERE in_partition(ts)
 ";
 
 #[test]
@@ -25,121 +29,101 @@ fn a_backfill_is_half_open_and_resumes_where_it_was() {
         &project,
         "backfill events_daily --from 2026-01-01 --to 2026-01-03 --dry-run",
         expect![[r#"
-        exit code 3
-        --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
+        exit code 0
+        --- stdout
+        #  script        partition   strategy  why
+        1  events_daily  2026-01-01  replace   never written
+        2  events_daily  2026-01-02  replace   never written
+
+        2 steps to do
     "#]],
     );
     check(
         &project,
         "backfill events_daily --from 2026-01-01 --to 2026-01-03",
         expect![[r#"
-        exit code 3
-        --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
-    "#]],
+            exit code 0
+            --- stdout
+            script        partition   result        rows  inserted  deleted  snapshot  time
+            events_daily  2026-01-01  materialized     1         1        0         2  <time>
+            events_daily  2026-01-02  materialized     1         1        0         3  <time>
+
+            run <id> succeeded: 2 materialized in <time>
+            --- stderr
+            2 partitions to make
+            materialized events_daily 2026-01-01: 1 row, snapshot 2 (<time>)
+            materialized events_daily 2026-01-02: 1 row, snapshot 3 (<time>)
+        "#]],
     );
     check(
         &project,
         "backfill events_daily --from 2026-01-01 --to 2026-01-04",
         expect![[r#"
-        exit code 3
-        --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
-    "#]],
+            exit code 0
+            --- stdout
+            script        partition   result        rows  inserted  deleted  snapshot  time
+            events_daily  2026-01-03  materialized     1         1        0         4  <time>
+
+            run <id> succeeded: 1 materialized, 2 up to date in <time>
+            --- stderr
+            1 partition to make, 2 up to date
+            materialized events_daily 2026-01-03: 1 row, snapshot 4 (<time>)
+        "#]],
     );
     check(
         &project,
         "backfill events_daily --from 2026-01 --to 2026-01-04",
         expect![[r#"
-        exit code 3
-        --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
+        exit code 0
+        --- stdout
+        nothing to do: 3 partitions are up to date
     "#]],
     );
     check(
         &project,
         "backfill events_daily --from 2026-01-04 --to 2026-01-04",
         expect![[r#"
-        exit code 3
+        exit code 2
         --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
+        error: nothing lies from 2026-01-04 to 2026-01-04: the end itself is not included
     "#]],
     );
     check(
         &project,
         "history events_daily",
         expect![[r#"
-        exit code 0
-        --- stdout
-        ducklake://main/events_daily has no versions: Pintail never wrote it
-    "#]],
+            exit code 0
+            --- stdout
+            ducklake://main/events_daily
+
+            snapshot  when (UTC)           result        partition   strategy  rows  inserted  deleted  columns  run
+                   4  <when>  materialized  2026-01-03  replace      1         1        0  v1       <id>
+                   3  <when>  materialized  2026-01-02  replace      1         1        0  v1       <id>
+                   2  <when>  materialized  2026-01-01  replace      1         1        0  v1       <id>
+        "#]],
     );
     check(
         &project,
         "show events_daily",
         expect![[r#"
-        exit code 0
-        --- stdout
-        events_daily  pipelines/events_daily.sql
+            exit code 0
+            --- stdout
+            events_daily  pipelines/events_daily.sql
 
-        writes       ducklake://main/events_daily (replace)
-        partitioned  daily by=at start=2026-01-01
-        reads        something unknown: the query of this statement is known only when it runs
-        cannot run   it has errors
+            writes       ducklake://main/events_daily (replace)
+            partitioned  daily by=ts start=2026-01-01
 
-        it does not exist yet
-    "#]],
+            columns
+              ts  TIMESTAMP WITH TIME ZONE  (files are partitioned by it: day)
+              n   INTEGER
+
+            now: 3 partitions (2026-01-01 … 2026-01-03), 3 rows
+
+            snapshot  when (UTC)           result        partition   strategy  rows  inserted  deleted  columns  run
+                   4  <when>  materialized  2026-01-03  replace      1         1        0  v1       <id>
+                   3  <when>  materialized  2026-01-02  replace      1         1        0  v1       <id>
+                   2  <when>  materialized  2026-01-01  replace      1         1        0  v1       <id>
+        "#]],
     );
 }
 
@@ -150,20 +134,13 @@ fn a_long_backfill_sums_its_steps_up() {
         &project,
         "backfill events_daily --from 2026-01-01 --to 2026-01-26",
         expect![[r#"
-        exit code 3
-        --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
-    "#]],
+            exit code 0
+            --- stdout
+            run <id> succeeded: 25 materialized in <time>
+            --- stderr
+            25 partitions to make
+            25 of 25 partitions
+        "#]],
     );
 }
 
@@ -174,75 +151,43 @@ fn a_partition_that_is_none_says_which_form_is_expected() {
         &project,
         "run --partition 2026-13-01",
         expect![[r#"
-        exit code 3
+        exit code 2
         --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
+        error: `events_daily`: there is no partition `2026-13-01`: the calendar has no such date
     "#]],
     );
     check(
         &project,
         "plan --partition 2999-01-01",
         expect![[r#"
-        exit code 3
+        exit code 2
         --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
+        error: `events_daily`: the partition 2999-01-01 has not begun yet
     "#]],
     );
     check(
         &project,
         "plan --partition 2026-01-02",
         expect![[r#"
-        exit code 3
-        --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
-        error: 2 errors in the project; nothing was run
+        exit code 0
+        --- stdout
+        #  script        partition   strategy  why
+        1  events_daily  2026-01-02  replace   never written
+
+        1 step to do
     "#]],
     );
     check(
         &project,
         "preview events_daily --partition 2026-01-02",
         expect![[r#"
-        exit code 3
+        exit code 0
+        --- stdout
+        ts                         n
+        ────────────────────────────
+        <when>+00:00  2
         --- stderr
-        error[P202]: this statement gives no rows to keep
-         --> pipelines/events_daily.sql:4:1
-          |
-        4 | SELECT at, n FROM (VALUES
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^
-        error[P201]: syntax error at or near ","
-         --> pipelines/events_daily.sql:4:10
-          |
-        4 | SELECT at, n FROM (VALUES
-          |          ^
+        (1 row)
     "#]],
     );
 }

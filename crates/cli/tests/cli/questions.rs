@@ -117,18 +117,17 @@ fn queries_are_read_from_stdin_limited_and_cannot_write() {
         "",
         "SELECT custmer FROM orders",
         expect![[r#"
-        exit code 1
-        --- stderr
-        error: Binder error: Referenced column "custmer" not found in FROM clause!
-               Candidate bindings: "customer", "amount", "order_id"
-         --> query:1:8
-          |
-        1 | SELECT custmer FROM orders
-          |        ^
-          |
-          = note: failed to run the query
-          = help: near names: customer, amount, order_id
-    "#]],
+            exit code 1
+            --- stderr
+            error: Binder error: Referenced column "custmer" not found in FROM clause!
+             --> query:1:8
+              |
+            1 | SELECT custmer FROM orders
+              |        ^
+              |
+              = note: failed to run the query
+              = help: near names: customer, amount, order_id
+        "#]],
     );
     ask(
         &project,
@@ -149,28 +148,28 @@ fn a_script_is_shown_with_its_table_and_versions() {
         &project,
         "show orders",
         expect![[r#"
-        exit code 0
-        --- stdout
-        orders  pipelines/orders.sql
+            exit code 0
+            --- stdout
+            orders  pipelines/orders.sql
 
-        description  The orders of a shop.
-        owner        ada
-        tags         nightly
-        writes       ducklake://main/orders (merge)
-        read by      revenue
-        test         unique order_id
-        test         not_null customer
+            description  The orders of a shop.
+            owner        ada
+            tags         nightly
+            writes       ducklake://main/orders (merge)
+            read by      revenue
+            test         unique order_id
+            test         not_null customer
 
-        columns
-          order_id  INTEGER
-          customer  VARCHAR
-          amount    DECIMAL(4,2)
+            columns
+              order_id  INTEGER
+              customer  VARCHAR
+              amount    DECIMAL(4,2)
 
-        now: one whole, 3 rows
+            now: 3 rows
 
-        snapshot  when (UTC)           result        strategy  rows  inserted  deleted  columns  run
-               2  <when>  materialized  merge        3         3        0  v1       <id>
-    "#]],
+            snapshot  when (UTC)           result        strategy  rows  inserted  deleted  columns  run
+                   2  <when>  materialized  merge        3         3        0  v1       <id>
+        "#]],
     );
     check(
         &project,
@@ -344,18 +343,17 @@ fn before_the_first_run_questions_have_plain_answers() {
         "",
         "FROM orders",
         expect![[r#"
-        exit code 1
-        --- stderr
-        error: Catalog error: Table with name orders does not exist!
-               Did you mean "pg_prepared_statements"?
-         --> query:1:6
-          |
-        1 | FROM orders
-          |      ^
-          |
-          = note: failed to run the query
-          = help: did you mean `pg_prepared_statements`?
-    "#]],
+            exit code 1
+            --- stderr
+            error: Catalog error: Table with name orders does not exist!
+             --> query:1:6
+              |
+            1 | FROM orders
+              |      ^
+              |
+              = note: failed to run the query
+              = help: did you mean `pg_prepared_statements`?
+        "#]],
     );
     assert!(!project.exists(".pintail/main.sqlite"), "asking makes no lake");
 }

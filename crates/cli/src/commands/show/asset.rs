@@ -189,14 +189,14 @@ impl AssetState {
             self.slices.iter().filter_map(|slice| slice.partition.as_ref()).map(|key| key.as_str()).collect();
         keys.sort_unstable();
         let which = match (keys.first(), keys.last()) {
-            (Some(first), Some(last)) => format!("{}, {first} … {last}", count(keys.len(), "partition")),
-            _ => "one whole".to_owned(),
+            (Some(first), Some(last)) => format!("{} ({first} … {last}), ", count(keys.len(), "partition")),
+            _ => String::new(),
         };
         let failures = match failed {
             0 => String::new(),
             number => format!(", {} failed last time", thousands(number as u64)),
         };
-        format!("now: {which}, {rows}{failures}")
+        format!("now: {which}{rows}{failures}")
     }
 
     fn current(&self) -> impl Iterator<Item = &Materialization> {
