@@ -50,7 +50,12 @@ pub fn run(args: &QueryArgs, app: &App) -> Result<Exit, Failure> {
     interrupt::listen(pintail.cancel())?;
     let answer = pintail
         .query(sql, args.at.map(SnapshotId), args.limit)
-        .map_err(|error| Failure::from(error).in_file("query", sql))?;
+        .map_err(|error| Failure::from(error).in_file("query", sql));
+    let has_lake = pintail.lakes().values().any(|lake| lake.exists());
+    if answer.is_err() && !has_lake {
+        return Err(Failure::usage("there is no lake to ask yet").with_hint("`pintail run` makes it"));
+    }
+    let answer = answer?;
     show(&answer, args.csv, app)?;
     Ok(Exit::Ok)
 }

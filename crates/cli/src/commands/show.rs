@@ -49,7 +49,10 @@ enum Subject {
 /// Finds what `text` names: a script or the asset that one writes, a run, a table that nothing here writes.
 fn find(pintail: &Pintail, text: &str) -> Result<Subject, Failure> {
     if text == "last" {
-        return Ok(Subject::Run(Box::new(pintail.run_detail(text)?)));
+        return match pintail.run_detail(text) {
+            Err(RunnerError::NoRun(_)) => Err(Failure::usage("there was no run yet")),
+            found => Ok(Subject::Run(Box::new(found?))),
+        };
     }
     let no_script = match pintail.find_script(text) {
         Ok(script) => return Ok(Subject::Script(script.name().to_string())),

@@ -34,7 +34,7 @@ fn the_reference_page_is_the_help_of_every_command() {
         let shared = own.map_or(text.len(), |(start, _)| start);
         let after = text[shared..].find("\n\nExamples:").or_else(|| text[shared..].find("\n\nExit code"));
         let examples = after.map_or("", |at| &text[shared + at + 2..]);
-        let lines = format!("{}\n{examples}", text[..shared].trim_end());
+        let lines = format!("{}\n\n{examples}", text[..shared].trim_end());
         lines.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>()
     };
     let overview = help("");

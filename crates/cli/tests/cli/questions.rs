@@ -333,26 +333,20 @@ fn before_the_first_run_questions_have_plain_answers() {
         &project,
         "show last",
         expect![[r#"
-        exit code 2
-        --- stderr
-        error: there is no run `last`; `pintail history` lists the newest
-    "#]],
+            exit code 2
+            --- stderr
+            error: there was no run yet
+        "#]],
     );
     ask(
         &project,
         "",
         "FROM orders",
         expect![[r#"
-            exit code 1
+            exit code 2
             --- stderr
-            error: Catalog error: Table with name orders does not exist!
-             --> query:1:6
-              |
-            1 | FROM orders
-              |      ^
-              |
-              = note: failed to run the query
-              = help: did you mean `pg_prepared_statements`?
+            error: there is no lake to ask yet
+            hint: `pintail run` makes it
         "#]],
     );
     assert!(!project.exists(".pintail/main.sqlite"), "asking makes no lake");
