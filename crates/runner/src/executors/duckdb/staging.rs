@@ -187,7 +187,11 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
     let committed = transaction.commit(&words, || {});
     drop(pass);
     let snapshot = committed?;
-    attempt.ctx.remember(attempt.asset, |memory| memory.is_ours = true);
+    let slice = attempt.partition().map_or_else(String::new, ToString::to_string);
+    attempt.ctx.remember(attempt.asset, |memory| {
+        memory.is_ours = true;
+        memory.rows.insert(slice, Some(0));
+    });
     Ok(snapshot)
 }
 
