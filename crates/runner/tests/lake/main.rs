@@ -13,6 +13,7 @@ mod memory;
 mod names;
 mod ownership;
 mod positions;
+mod runs;
 mod schema_changes;
 mod steps;
 mod strategies;
