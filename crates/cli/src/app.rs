@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintail_core::diagnostic::{Diagnostic, Severity};
+use pintail_core::graph::NodeId;
 use pintail_engine::Redactor;
 use pintail_runner::project::{CompiledProject, compile};
 use pintail_runner::workspace::{Project, find_root, load_project};
@@ -96,9 +97,15 @@ impl App {
     /// Compiles the project, shows what was found about the selected scripts, and stops at errors.
     pub fn compile_checked(&self, select: &SelectArgs) -> Result<Arc<CompiledProject>, Failure> {
         let project = self.compile()?;
-        let (about_selected, elsewhere) = self.split_diagnostics(&project, select)?;
+        self.stop_at_errors(&project, select)?;
+        Ok(project)
+    }
+
+    /// Shows what was found about the selected scripts, and stops at errors.
+    pub fn stop_at_errors(&self, project: &CompiledProject, select: &SelectArgs) -> Result<(), Failure> {
+        let (about_selected, elsewhere) = self.split_diagnostics(project, select)?;
         let shown = about_selected.iter().copied().filter(|diagnostic| diagnostic.severity != Severity::Info);
-        self.show_diagnostics(&project, shown);
+        self.show_diagnostics(project, shown);
         let errors = about_selected.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
         if 0 < errors {
             self.terminal.error(&format!("{} in the project; nothing was run", text::count(errors, "error")));
@@ -110,7 +117,25 @@ impl App {
             self.terminal.warning(&message);
             self.terminal.hint("`pintail check` shows them");
         }
-        Ok(project)
+        Ok(())
+    }
+
+    /// Shows the errors in the file `path`, and stops when there are any.
+    pub fn show_errors_of(&self, project: &CompiledProject, path: &str) -> Result<(), Failure> {
+        let is_error = |diagnostic: &&Diagnostic| diagnostic.path == path && diagnostic.severity == Severity::Error;
+        let errors: Vec<&Diagnostic> = project.diagnostics.iter().filter(is_error).collect();
+        if errors.is_empty() {
+            return Ok(());
+        }
+        self.show_diagnostics(project, errors);
+        Err(Failure::Told(Exit::CheckErrors))
+    }
+
+    /// Returns the scripts that a selection means, in topological order.
+    pub fn select(&self, project: &CompiledProject, select: &SelectArgs) -> Result<Vec<NodeId>, Failure> {
+        project
+            .select(select.select().as_deref(), select.exclude().as_deref())
+            .map_err(|failure| Failure::from(RunnerError::Select(failure)).in_selection(select))
     }
 
     /// Splits what was found into what concerns the selected scripts (and the project as a whole), and the rest.
@@ -119,10 +144,7 @@ impl App {
         project: &'p CompiledProject,
         select: &SelectArgs,
     ) -> Result<(Vec<&'p Diagnostic>, Vec<&'p Diagnostic>), Failure> {
-        let (selected, excluded) = (select.select(), select.exclude());
-        let nodes = project
-            .select(selected.as_deref(), excluded.as_deref())
-            .map_err(|failure| Failure::from(RunnerError::Select(failure)).in_selection(select))?;
+        let nodes = self.select(project, select)?;
         let path_of = |node| project.script_at(node).map(|script| script.file.source.path.as_str());
         let chosen: HashSet<&str> = nodes.into_iter().filter_map(path_of).collect();
         let all: HashSet<&str> = project.project.scripts.iter().map(|script| script.source.path.as_str()).collect();

@@ -13,7 +13,6 @@ use crate::commands;
 #[command(
     name = "pintail",
     version,
-    propagate_version = true,
     max_term_width = 100,
     after_help = "\
 A first project:
@@ -23,7 +22,8 @@ A first project:
   pintail run                            does exactly that
   pintail query 'FROM orders_by_day'     add --at <snapshot> to read an older version
 
-Exit codes: 0 ok, 1 failed steps or tests, 2 usage, 3 errors in the project, 4 something is missing or broken"
+Exit codes:
+  0 ok, 1 failed steps or tests, 2 usage, 3 errors in the project, 4 something is missing or broken"
 )]
 pub struct Cli {
     /// The options of every command.
@@ -47,8 +47,8 @@ pub struct Globals {
     /// Print data as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    /// When to use colour: always, never, or auto: in a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide_possible_values = true)]
     pub color: ColorChoice,
     /// Say more; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -70,16 +70,42 @@ pub enum ColorChoice {
 /// The commands, in the order in which a person meets them.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Make a new project
+    Init(commands::init::InitArgs),
+    /// Make a new script from a scaffold
+    New(commands::new::NewArgs),
     /// Find mistakes in the project without reading data
     Check(commands::check::CheckArgs),
     /// Show what a run would do, and why
     Plan(commands::plan::PlanCommand),
     /// Do what is due
     Run(commands::run::RunArgs),
+    /// Make a range of partitions of one script
+    Backfill(commands::backfill::BackfillArgs),
+    /// Show what a script's query gives, without writing it
+    Preview(commands::preview::PreviewArgs),
     /// Ask the lakes something
     Query(commands::query::QueryArgs),
+    /// List scripts, or what a selection means
+    List(commands::list::ListArgs),
+    /// Show everything that is known of a script, an asset or a run
+    Show(commands::show::ShowArgs),
+    /// Show which script needs which, and why
+    Graph(commands::graph::GraphArgs),
     /// List the versions of an asset, or the last runs
     History(commands::history::HistoryArgs),
+    /// Run the data tests on what is committed
+    Test(commands::test::TestArgs),
+    /// Take over a table that something else made
+    Adopt(commands::adopt::AdoptArgs),
+    /// Look after the metadata store
+    State(commands::state::StateArgs),
+    /// Say what is found where, and what is missing
+    Doctor(commands::doctor::DoctorArgs),
+    /// Explain a diagnostic code
+    Explain(commands::explain::ExplainArgs),
+    /// Print the completions of a shell
+    Completions(commands::completions::CompletionsArgs),
 }
 
 /// Which scripts.
@@ -94,6 +120,16 @@ pub struct SelectArgs {
 }
 
 impl SelectArgs {
+    /// Returns the selection of `text`.
+    pub fn of(text: &str) -> Self {
+        Self { select: vec![text.to_owned()], exclude: Vec::new() }
+    }
+
+    /// Returns whether nothing was given, which means everything.
+    pub fn is_empty(&self) -> bool {
+        self.select.is_empty() && self.exclude.is_empty()
+    }
+
     /// Returns the selection; several words are a union.
     pub fn select(&self) -> Option<String> {
         joined(&self.select)

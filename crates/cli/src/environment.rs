@@ -28,7 +28,10 @@ impl Environment {
         Self {
             variables,
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            arguments: env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            // Where the binary lies is not part of what was asked for.
+            arguments: std::iter::once("pintail".to_owned())
+                .chain(env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
+                .collect(),
             executable: env::current_exe().ok(),
         }
     }

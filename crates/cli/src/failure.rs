@@ -2,6 +2,8 @@
 //!
 //! Invariant: a message is one sentence without a full stop; what helps is a hint of its own.
 
+use std::fmt;
+
 use pintail_core::select::SelectFailure;
 use pintail_engine::EngineError;
 use pintail_runner::RunnerError;
@@ -172,4 +174,17 @@ pub fn with_sources(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
+}
+
+impl fmt::Display for Failure {
+    /// In one line, for a place where a failure is a fact among others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Told(_) => f.write_str("told above"),
+            Failure::Message { message, hint: Some(hint), .. } => write!(f, "{message}; {hint}"),
+            Failure::Message { message, hint: None, .. } => f.write_str(message),
+            Failure::Step { failure, .. } => f.write_str(&failure.message),
+            Failure::Selection { .. } => f.write_str("the selection is wrong"),
+        }
+    }
 }

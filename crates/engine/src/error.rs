@@ -77,6 +77,12 @@ pub enum EngineError {
         /// The lock file.
         lock: PathBuf,
     },
+    /// The user stopped what waited for another process.
+    #[error("stopped on request while waiting for another process to finish writing lake `{lake}`")]
+    Stopped {
+        /// The lake.
+        lake: String,
+    },
     /// The commit was sent, but whether it landed could not be read.
     #[error("the commit of attempt {attempt} was sent, but its outcome could not be read")]
     OutcomeUnknown {
@@ -138,6 +144,7 @@ impl EngineError {
             EngineError::Statement(failure) => failure.message.class,
             EngineError::LakeBusy { .. } | EngineError::OutcomeUnknown { .. } => ErrorClass::Transient,
             EngineError::NotCommitted { .. } => ErrorClass::Conflict,
+            EngineError::Stopped { .. } => ErrorClass::Cancelled,
             EngineError::Guard(error) => error.class(),
             EngineError::Answer { .. } => ErrorClass::Bug,
             EngineError::LibraryVersion { .. }

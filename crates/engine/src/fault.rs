@@ -3,6 +3,10 @@
 //! In a release binary the points do nothing: only a build with debug assertions lets the face fill them in.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a step waits for other processes, all in all, before it gives up with nothing changed.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A point in the write protocol; each lies between two steps that can be torn apart by a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,39 +65,56 @@ pub enum Fault {
         /// Awaited.
         release: PathBuf,
     },
+    /// The thread panics, as a fault of Pintail would.
+    Panic,
 }
 
 /// The faults of this process; none by default.
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Vec<(FaultPoint, Fault)>);
+pub struct Faults {
+    points: Vec<(FaultPoint, Fault)>,
+    patience: Option<Duration>,
+}
 
 impl Faults {
-    /// Reads `point=kill` or `point=pause:<folder>`, separated by `;`: with `pause`, `<folder>/<point>.reached` is
-    /// written and `<folder>/<point>.release` awaited.
+    /// Reads `point=kill`, `point=panic` or `point=pause:<folder>`, separated by `;`: with `pause`,
+    /// `<folder>/<point>.reached` is written and `<folder>/<point>.release` awaited. `patience=<milliseconds>` shortens
+    /// the wait for other processes.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut faults = Vec::new();
+        let mut faults = Self::default();
         for part in text.split(';').filter(|part| !part.is_empty()) {
             let (name, action) = part.split_once('=').ok_or_else(|| format!("`{part}` is not point=action"))?;
+            if name == "patience" {
+                let millis = action.parse().map_err(|_| format!("`{action}` is no number of milliseconds"))?;
+                faults.patience = Some(Duration::from_millis(millis));
+                continue;
+            }
             let point = FaultPoint::ALL
                 .into_iter()
                 .find(|point| point.name() == name)
                 .ok_or_else(|| format!("`{name}` is no fault point"))?;
             let fault = match action.split_once(':') {
                 None if action == "kill" => Fault::Kill,
+                None if action == "panic" => Fault::Panic,
                 Some(("pause", folder)) => Fault::Pause {
                     reached: PathBuf::from(folder).join(format!("{name}.reached")),
                     release: PathBuf::from(folder).join(format!("{name}.release")),
                 },
-                _ => return Err(format!("`{action}` is neither kill nor pause:<folder>")),
+                _ => return Err(format!("`{action}` is none of kill, panic and pause:<folder>")),
             };
-            faults.push((point, fault));
+            faults.points.push((point, fault));
         }
-        Ok(Self(faults))
+        Ok(faults)
+    }
+
+    /// Returns how long a step waits for other processes before it gives up with nothing changed.
+    pub fn patience(&self) -> Duration {
+        self.patience.unwrap_or(PATIENCE)
     }
 
     /// Marks that `point` was reached, and does what the test asked for there.
     pub fn reach(&self, point: FaultPoint) {
-        for (at, fault) in &self.0 {
+        for (at, fault) in &self.points {
             if *at == point {
                 act(fault);
             }
@@ -108,11 +129,12 @@ fn act(fault: &Fault) {
             let _ = std::process::Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status();
             std::process::abort();
         }
+        Fault::Panic => panic!("a test asked for a panic here"),
         Fault::Pause { reached, release } => {
             let written = std::fs::write(reached, std::process::id().to_string());
             debug_assert!(written.is_ok(), "a paused fault point announces itself");
             while !release.exists() {
-                std::thread::park_timeout(std::time::Duration::from_millis(2));
+                std::thread::park_timeout(Duration::from_millis(2));
             }
         }
     }
@@ -120,14 +142,19 @@ fn act(fault: &Fault) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{Fault, FaultPoint, Faults};
 
     #[test]
     fn faults_are_read_and_wrong_ones_named() {
         let faults = Faults::parse("staged=kill;committed=pause:/x").unwrap();
-        assert_eq!(faults.0[0], (FaultPoint::Staged, Fault::Kill));
-        assert!(matches!(&faults.0[1], (FaultPoint::Committed, Fault::Pause { .. })));
+        assert_eq!(faults.points[0], (FaultPoint::Staged, Fault::Kill));
+        assert!(matches!(&faults.points[1], (FaultPoint::Committed, Fault::Pause { .. })));
         assert_eq!(Faults::parse("stagd=kill").unwrap_err(), "`stagd` is no fault point");
-        assert_eq!(Faults::parse("staged=die").unwrap_err(), "`die` is neither kill nor pause:<folder>");
+        assert_eq!(Faults::parse("staged=die").unwrap_err(), "`die` is none of kill, panic and pause:<folder>");
+        assert_eq!(Faults::parse("patience=250").unwrap().patience(), Duration::from_millis(250));
+        assert_eq!(Faults::parse("patience=long").unwrap_err(), "`long` is no number of milliseconds");
+        assert_eq!(Faults::default().patience(), Duration::from_secs(120));
     }
 }

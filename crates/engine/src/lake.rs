@@ -18,7 +18,7 @@ use crate::session::Session;
 mod commits;
 mod create;
 
-pub use commits::{Commit, commits_between, find_attempt, stamps_naming};
+pub use commits::{Commit, Concern, commits_between, commits_concerning, find_attempt};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";
@@ -92,7 +92,7 @@ impl LakeLocation {
         self.require()?;
         self.load_extensions(instance)?;
         create::refuse_foreign_files(self)?;
-        self.attach(session, "attach the lake", &self.write_alias(), "")
+        create::attach_made(self, session)
     }
 
     /// Makes what an attached lake lacks to be written by Pintail: a lake that others made has no fences.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::EngineError;
 
-/// How long a transaction waits for other processes before it gives up with nothing changed.
+/// How long a transaction waits for other processes when its caller says nothing else.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The lane of one lake.
@@ -50,6 +50,11 @@ impl Lane {
 
     /// Waits for the lane and for other processes.
     pub fn enter(&self) -> Result<LanePass<'_>, EngineError> {
+        self.enter_within(PATIENCE, &|| false)
+    }
+
+    /// Waits for the lane and, for as long as `patience`, for other processes, unless `is_stopped` says to give up.
+    pub fn enter_within(&self, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<LanePass<'_>, EngineError> {
         // A panic inside the lane has rolled back or will be seen by the check of the next transaction.
         let process = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         let file = OpenOptions::new()
@@ -58,21 +63,24 @@ impl Lane {
             .write(true)
             .open(&self.lock_path)
             .map_err(|source| self.file_error("open the lock file", source))?;
-        self.lock(&file)?;
+        self.lock(&file, patience, is_stopped)?;
         Ok(LanePass { _file: file, _process: process })
     }
 
-    fn lock(&self, file: &File) -> Result<(), EngineError> {
+    fn lock(&self, file: &File, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), EngineError> {
         let started = Instant::now();
         let mut pause = Duration::from_micros(200);
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(()),
                 Err(TryLockError::Error(source)) => return Err(self.file_error("lock", source)),
-                Err(TryLockError::WouldBlock) if PATIENCE < started.elapsed() => {
+                Err(TryLockError::WouldBlock) if is_stopped() => {
+                    return Err(EngineError::Stopped { lake: self.lake.clone() });
+                }
+                Err(TryLockError::WouldBlock) if patience <= started.elapsed() => {
                     return Err(EngineError::LakeBusy {
                         lake: self.lake.clone(),
-                        seconds: PATIENCE.as_secs(),
+                        seconds: patience.as_secs(),
                         lock: self.lock_path.clone(),
                     });
                 }
@@ -92,7 +100,26 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::Lane;
+    use crate::error::EngineError;
+
+    #[test]
+    fn who_waits_for_another_process_gives_up_in_time_or_on_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = folder.path().join("lake.sqlite");
+        let lane = Lane::of_catalog("main", &catalog);
+        // A lock of another open file is to this lane what one of another process is.
+        let other = std::fs::File::create(&lane.lock_path).unwrap();
+        other.lock().unwrap();
+        let busy = lane.enter_within(Duration::ZERO, &|| false).unwrap_err();
+        assert!(matches!(&busy, EngineError::LakeBusy { lock, .. } if *lock == lane.lock_path), "{busy}");
+        let stopped = lane.enter_within(Duration::from_secs(3600), &|| true).unwrap_err();
+        assert!(matches!(stopped, EngineError::Stopped { .. }), "{stopped}");
+        other.unlock().unwrap();
+        assert!(lane.enter_within(Duration::ZERO, &|| true).is_ok());
+    }
 
     #[test]
     fn two_lanes_of_one_catalog_are_one() {

@@ -132,7 +132,7 @@ impl Store {
             FROM attempt
             JOIN materialization AS made ON made.project = attempt.project AND made.attempt = attempt.id
             WHERE attempt.project = $1 AND attempt.status IN ('committing', 'failed', 'cancelled')
-                AND attempt.status <> 'committed' AND made.status = 'materialized'";
+                AND made.status = 'materialized' AND made.strategy <> 'part'";
         let rows = sqlx::query(sql).bind(self.project_text()).fetch_all(&mut **tx).await?;
         self.settle(tx, &rows).await
     }
@@ -145,7 +145,7 @@ impl Store {
             JOIN attempt ON attempt.project = step.project AND attempt.step = step.id
             JOIN materialization AS made ON made.project = attempt.project AND made.attempt = attempt.id
             WHERE step.project = $1 AND step.run = $2
-                AND attempt.status <> 'committed' AND made.status = 'materialized'";
+                AND attempt.status <> 'committed' AND made.status = 'materialized' AND made.strategy <> 'part'";
         let rows = sqlx::query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(&mut **tx).await?;
         self.settle(tx, &rows).await
     }

@@ -166,7 +166,8 @@ pub(crate) enum OnKnownAttempt {
     /// A failure says nothing new.
     Keep,
     /// A stamp adds a commit that the row does not have yet: a failure becomes a success, and a later commit of the same
-    /// attempt (a manual script may have several) moves the snapshot on and adds its rows.
+    /// attempt (a manual script may have several) moves the snapshot on and adds its rows. A manual script that failed
+    /// after some of its commits, or in the tests that follow them, stays failed.
     AddCommit,
 }
 
@@ -185,12 +186,16 @@ impl OnKnownAttempt {
             ),
             OnKnownAttempt::AddCommit => insert_or!(
                 "DO UPDATE SET
-                status = excluded.status, origin = excluded.origin, lake = excluded.lake, snapshot = excluded.snapshot,
+                status = CASE WHEN materialization.status = 'failed' AND excluded.strategy IN ('manual', 'part')
+                    THEN materialization.status ELSE excluded.status END,
+                origin = excluded.origin, lake = excluded.lake, snapshot = excluded.snapshot,
                 table_id = coalesce(excluded.table_id, materialization.table_id), generation = excluded.generation,
                 rows = excluded.rows, deleted = materialization.deleted + excluded.deleted,
                 inserted = materialization.inserted + excluded.inserted, strategy = excluded.strategy,
                 schema_version = excluded.schema_version, script_hash = excluded.script_hash,
-                inputs = excluded.inputs, files = excluded.files, finished = excluded.finished, error = NULL
+                inputs = excluded.inputs, files = excluded.files, finished = excluded.finished,
+                error = CASE WHEN materialization.status = 'failed' AND excluded.strategy IN ('manual', 'part')
+                    THEN materialization.error END
             WHERE coalesce(materialization.snapshot, -1) < excluded.snapshot"
             ),
         }

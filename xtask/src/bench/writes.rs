@@ -22,11 +22,11 @@ pub const MERGE: Benchmark = Benchmark {
 
 const SOURCE: &str = "-- materialize ducklake://main/source
 SELECT i AS id, i % 1000 AS customer, (i * 37 % 10007)::DECIMAL(12,2) AS amount, 'note ' || (i % 97) AS note,
-       TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_seconds(i) AS at
+       TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_seconds(i) AS happened_at
 FROM range(5000000) t(i)
 ";
 
-const QUERY: &str = "SELECT id, customer, amount * 2 AS amount, note, at FROM source";
+const QUERY: &str = "SELECT id, customer, amount * 2 AS amount, note, happened_at FROM source";
 
 fn prepare_replace(bench: &Bench) -> anyhow::Result<Sides> {
     let project = Project::new(bench, "replace")?;

@@ -12,6 +12,7 @@ use crate::args::PlanArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::plan::{self, hint_json, step_json, step_name};
+use crate::render::text::count;
 
 /// What to plan.
 #[derive(Debug, Args)]
@@ -65,14 +66,11 @@ pub fn show(pintail: &Pintail, plan: &Plan, seen: &Observation, with_sql: bool, 
 /// Says what a crash had left behind and was mended.
 pub fn show_healed(seen: &Observation, app: &App) {
     if 0 < seen.crashed {
-        let message =
-            format!("{} whose process died; closed as crashed", crate::render::text::count(seen.crashed, "run"));
-        app.terminal.warning(&message);
+        app.terminal.warning(&format!("{} died before its end; it is marked as crashed", count(seen.crashed, "run")));
     }
     if 0 < seen.healed {
-        let number = usize::try_from(seen.healed).unwrap_or(usize::MAX);
-        let commits = crate::render::text::count(number, "commit");
-        app.terminal.hint(&format!("{commits} of the lake were not in the store; they are now"));
+        let commits = count(usize::try_from(seen.healed).unwrap_or(usize::MAX), "commit");
+        app.terminal.talk(&format!("note: {commits} of the lake had not been recorded; recorded now"));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::render::text::count;
 #[command(after_help = "\
 Examples:
   pintail query 'FROM orders'                    names without a lake are of the lake `main`
-  pintail query --at 7 'FROM orders'             as it was at snapshot 7; `pintail history orders` lists them
+  pintail query --at 7 'FROM orders'             as it was at snapshot 7: `pintail history orders`
   pintail query --csv 'FROM orders' > orders.csv
   echo 'SELECT count(*) FROM orders' | pintail query -
 
@@ -48,7 +48,14 @@ pub fn run(args: &QueryArgs, app: &App) -> Result<Exit, Failure> {
     }
     let pintail = app.open_for_question()?;
     interrupt::listen(pintail.cancel())?;
-    let answer = pintail.query(sql, args.at.map(SnapshotId), args.limit)?;
+    let answer = pintail
+        .query(sql, args.at.map(SnapshotId), args.limit)
+        .map_err(|error| Failure::from(error).in_file("query", sql));
+    let has_lake = pintail.lakes().values().any(|lake| lake.exists());
+    if answer.is_err() && !has_lake {
+        return Err(Failure::usage("there is no lake to ask yet").with_hint("`pintail run` makes it"));
+    }
+    let answer = answer?;
     show(&answer, args.csv, app)?;
     Ok(Exit::Ok)
 }

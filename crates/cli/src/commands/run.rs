@@ -26,8 +26,8 @@ Examples:
   pintail run --partition 2026-06-01             one partition
   pintail run --select orders --full-refresh     write a merge or append target anew
 
-A step is one transaction: it is written and tested and recorded, or the old version stays. Ctrl-C stops
-cleanly; `pintail run` goes on where it was. Exit code 1 when a step failed.")]
+A step is one transaction: it is written, tested and recorded, or the old version stays.
+Ctrl-C stops cleanly; `pintail run` goes on where it was. Exit code 1 when a step failed.")]
 pub struct RunArgs {
     /// What to run.
     #[command(flatten)]

@@ -26,13 +26,22 @@ pub fn render(diagnostic: &Diagnostic, source: Option<&str>, has_color: bool) ->
             }
             group.element(snippet)
         }
-        _ if diagnostic.path.is_empty() => group,
+        _ if diagnostic.path.is_empty() => return without_place(diagnostic, group, has_color),
         _ => group.element(Origin::path(diagnostic.path.as_str())),
     };
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help.as_str()));
     }
     draw(group, has_color)
+}
+
+/// A finding about the project as a whole has no place, so there is nothing to draw under its title.
+fn without_place(diagnostic: &Diagnostic, group: Group<'_>, has_color: bool) -> String {
+    let title = draw(group, has_color);
+    match &diagnostic.help {
+        Some(help) => format!("{title}\n  = help: {help}"),
+        None => title,
+    }
 }
 
 /// Returns a failed step: what and where, and then the stage, what is committed now, and what to do next.

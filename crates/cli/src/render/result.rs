@@ -39,7 +39,13 @@ pub fn draw(result: &ResultSet, width: Option<u16>, has_color: bool) -> Result<D
     let fit = fit(&natural, width.map(usize::from));
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_style(TableComponent::HeaderLines, '─').set_style(TableComponent::MiddleHeaderIntersections, '─');
+    for (component, symbol) in [
+        (TableComponent::VerticalLines, ' '),
+        (TableComponent::HeaderLines, '─'),
+        (TableComponent::MiddleHeaderIntersections, '─'),
+    ] {
+        table.set_style(component, symbol);
+    }
     let align = |column: usize| if is_number[column] { CellAlignment::Right } else { CellAlignment::Left };
     let shown = &fit.columns;
     table.set_header(
@@ -54,8 +60,9 @@ pub fn draw(result: &ResultSet, width: Option<u16>, has_color: bool) -> Result<D
     if has_color {
         table.force_no_tty().enforce_styling();
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+    let last = table.column_count().saturating_sub(1);
+    for (place, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, u16::from(place < last)));
     }
     Ok(Drawn { text: trim_lines(&table.to_string()), hidden_columns: names.len() - shown.len() })
 }

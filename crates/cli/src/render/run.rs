@@ -44,7 +44,7 @@ pub fn state_word(state: StepState) -> &'static str {
     match state {
         StepState::Waiting => "waiting",
         StepState::Running => "running",
-        StepState::Materialized => "written",
+        StepState::Materialized => "materialized",
         StepState::Superseded => "superseded",
         StepState::Failed => "failed",
         StepState::Skipped => "skipped",
@@ -74,7 +74,7 @@ pub fn steps(steps: &[Step], ended: &[EndedStep]) -> String {
             row.push(or_dash(step.partition.as_ref()));
         }
         row.push(state_word(ended.state).to_owned());
-        row.extend(numbers(ended));
+        row.extend(numbers(step, ended));
         row.push(or_dash(ended.elapsed().map(duration_text)));
         row
     };
@@ -83,8 +83,11 @@ pub fn steps(steps: &[Step], ended: &[EndedStep]) -> String {
     listing(&columns, in_order.into_iter().map(row).collect())
 }
 
-fn numbers(ended: &EndedStep) -> [String; 4] {
+fn numbers(step: &Step, ended: &EndedStep) -> [String; 4] {
     match ended.report.as_ref().map(|report| &report.outcome) {
+        Some(StepOutcome::Materialized { snapshot, .. }) if step.strategy == "view" => {
+            ["-".into(), "-".into(), "-".into(), or_dash(*snapshot)]
+        }
         Some(StepOutcome::Materialized { snapshot, deleted, inserted, rows }) => {
             [or_dash(rows.map(thousands)), thousands(*inserted), thousands(*deleted), or_dash(*snapshot)]
         }
@@ -101,6 +104,7 @@ pub fn step_line(step: &Step, ended: &EndedStep) -> String {
     match ended.report.as_ref().map(|report| &report.outcome) {
         Some(StepOutcome::Materialized { snapshot, inserted, deleted, rows }) => {
             let rows = match rows {
+                _ if step.strategy == "view" => "the view".to_owned(),
                 Some(rows) => count_rows(*rows),
                 None => format!("{} inserted, {} deleted", thousands(*inserted), thousands(*deleted)),
             };
@@ -155,7 +159,7 @@ pub fn totals(summary: &RunSummary, elapsed: Duration) -> String {
         RunStatus::Running | RunStatus::Crashed => "did not end",
     };
     let numbers = [
-        (summary.materialized, "written"),
+        (summary.materialized, "materialized"),
         (summary.superseded, "superseded"),
         (summary.failed, "failed"),
         (summary.skipped, "skipped"),
@@ -242,7 +246,7 @@ pub fn summary_json(summary: &RunSummary, elapsed: Duration) -> Value {
     json!({
         "run": summary.run.as_str(),
         "status": summary.status.as_str(),
-        "written": summary.materialized,
+        "materialized": summary.materialized,
         "superseded": summary.superseded,
         "failed": summary.failed,
         "skipped": summary.skipped,
@@ -250,9 +254,4 @@ pub fn summary_json(summary: &RunSummary, elapsed: Duration) -> Value {
         "up_to_date": summary.up_to_date,
         "seconds": elapsed.as_secs_f64(),
     })
-}
-
-/// Returns how many steps there are, for a message.
-pub fn step_count(number: usize) -> String {
-    count(number, "step")
 }

@@ -35,7 +35,7 @@ pub struct StampEntry {
     /// The partition's window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// `replace`, `merge`, `append`, `history`, `view`, `manual`, `adopt`, `create`.
+    /// `replace`, `merge`, `append`, `history`, `view`, `manual`, or a word of [`StampEntry::NO_VERSION`].
     pub strategy: String,
     /// Rows deleted by the write.
     pub deleted: u64,
@@ -53,6 +53,17 @@ pub struct StampEntry {
     /// Local files that were read: asset -> fingerprint of names, sizes and times.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
+}
+
+impl StampEntry {
+    /// The strategies of commits that make no version of their slice: `create` and `adopt` prepare a table, `part` is a
+    /// commit of a manual script that has more to come.
+    pub const NO_VERSION: [&'static str; 3] = ["create", "adopt", "part"];
+
+    /// Returns whether the commit made a version of its slice.
+    pub fn is_version(&self) -> bool {
+        !Self::NO_VERSION.contains(&self.strategy.as_str())
+    }
 }
 
 /// The number of the shape that is written.

@@ -40,7 +40,8 @@ pub struct CheckFacts<'a> {
     pub table: &'a str,
     /// Whether the script reads its own target.
     pub reads_target: bool,
-    /// The head when the lease was held: changes of other slices and of foreign writers count after it.
+    /// The head when the lease was held: changes of other slices and of foreign writers count after it. For a script that
+    /// reads its target, the snapshot that it has read: every change after it counts.
     pub base: SnapshotId,
 }
 
@@ -72,10 +73,13 @@ pub enum Check {
     },
 }
 
-/// Decides what `commits`, all those since the older of the pin and the base in order, mean for the write.
+/// Decides what `commits`, all those since the older of the run's pin and the base in order, mean for the write.
+///
+/// The commits before the base matter too: an earlier attempt of the step whose outcome was never read, and a run with
+/// a newer pin, may lie among them.
 pub fn check(facts: &CheckFacts<'_>, commits: &[SeenCommit]) -> Check {
     let is_own =
-        |entry: &StampEntry| entry.attempt == *facts.attempt || (entry.step == *facts.step && !is_preparation(entry));
+        |entry: &StampEntry| entry.attempt == *facts.attempt || (entry.step == *facts.step && entry.is_version());
     if let Some(commit) = commits.iter().find(|commit| commit.stamps.iter().any(is_own)) {
         return Check::Done { snapshot: commit.snapshot };
     }
@@ -97,9 +101,12 @@ fn judge(facts: &CheckFacts<'_>, commit: &SeenCommit) -> Check {
     if let Some(entry) = ours.iter().find(|entry| overlaps(facts.partition, entry.partition.as_ref())) {
         // Who reads the target must see the newer version and write on top of it; anyone else has nothing to add.
         return match facts.reads_target {
+            true if commit.snapshot <= facts.base => Check::Clear,
             true => conflict(format!("run {}", entry.run), false),
-            false if is_preparation(entry) => Check::Clear,
-            false => Check::Superseded { snapshot: commit.snapshot, run: entry.run.clone() },
+            false if entry.is_version() => Check::Superseded { snapshot: commit.snapshot, run: entry.run.clone() },
+            // A table that is made or taken over meanwhile has another shape than the one that was looked at.
+            false if facts.base < commit.snapshot => conflict(format!("run {}", entry.run), false),
+            false => Check::Clear,
         };
     }
     if commit.snapshot <= facts.base {
@@ -121,11 +128,6 @@ fn overlaps(one: Option<&PartitionKey>, other: Option<&PartitionKey>) -> bool {
         (Some(one), Some(other)) => one == other,
         _ => true,
     }
-}
-
-/// Whether the commit only made the table or took it over, without a version of the slice.
-fn is_preparation(entry: &StampEntry) -> bool {
-    matches!(entry.strategy.as_str(), "create" | "adopt")
 }
 
 #[cfg(test)]
@@ -226,6 +228,49 @@ mod tests {
         let reader = Case { partition: None, reads_target: true, table_id: Some(7) };
         let newer = commit(11, "inserted_into_table:7", vec![entry("a", None)]);
         assert!(matches!(reader.check(&[newer]), Check::Conflict { is_foreign: false, .. }));
+    }
+
+    #[test]
+    fn what_a_self_reader_has_read_is_no_conflict() {
+        let reader = Case { partition: None, reads_target: true, table_id: Some(7) };
+        let read = commit(10, "inserted_into_table:7", vec![entry("a", None)]);
+        assert_eq!(reader.check(&[read]), Check::Clear);
+    }
+
+    #[test]
+    fn an_earlier_attempt_of_the_step_is_found_although_a_self_reader_has_read_its_commit() {
+        let reader = Case { partition: None, reads_target: true, table_id: Some(7) };
+        let mut own = entry("earlier", None);
+        own.step = StepId("mine".to_owned());
+        let own = commit(9, "inserted_into_table:7", vec![own]);
+        assert_eq!(reader.check(&[own]), Check::Done { snapshot: SnapshotId(9) });
+    }
+
+    #[test]
+    fn the_table_that_the_step_made_itself_is_not_taken_for_its_version() {
+        let mut made = entry("other", Some("2026-01-01"));
+        made.step = StepId("mine".to_owned());
+        "create".clone_into(&mut made.strategy);
+        let before = commit(9, r#"created_table:"main"."t""#, vec![made.clone()]);
+        assert_eq!(SLICE.check(&[before]), Check::Clear);
+        let after = commit(11, r#"created_table:"main"."t""#, vec![made]);
+        assert!(matches!(SLICE.check(&[after]), Check::Conflict { is_foreign: false, .. }));
+    }
+
+    #[test]
+    fn a_newer_version_says_more_than_a_foreign_change_before_it() {
+        let foreign = commit(11, "inserted_into_table:7", vec![]);
+        let newer = commit(12, "inserted_into_table:7", vec![entry("a", Some("2026-01-01"))]);
+        assert!(matches!(SLICE.check(&[foreign, newer]), Check::Superseded { snapshot: SnapshotId(12), .. }));
+    }
+
+    #[test]
+    fn a_write_of_the_whole_asset_and_one_of_a_slice_share_rows() {
+        let whole = commit(11, "inserted_into_table:7", vec![entry("a", None)]);
+        assert!(matches!(SLICE.check(&[whole]), Check::Superseded { .. }));
+        let all = Case { partition: None, ..SLICE };
+        let slice = commit(11, "inserted_into_table:7", vec![entry("a", Some("2026-01-01"))]);
+        assert!(matches!(all.check(&[slice]), Check::Superseded { .. }));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Facts {
     pub staged: bool,
     /// How many tries were made, this one included.
     pub tries: u32,
+    /// Whether the step has waited for others for as long as it may.
+    pub is_out_of_patience: bool,
 }
 
 /// What to do next.
@@ -34,7 +36,7 @@ pub fn next_after_failure(facts: Facts) -> Next {
     let again = if facts.staged { Next::Rewrite } else { Next::Restage };
     match facts.class {
         ErrorClass::User | ErrorClass::Cancelled | ErrorClass::Bug => Next::Stop,
-        _ if MAX_ATTEMPTS <= facts.tries => Next::Stop,
+        _ if MAX_ATTEMPTS <= facts.tries || facts.is_out_of_patience => Next::Stop,
         ErrorClass::Transient => again,
         ErrorClass::Conflict if facts.reads_target => Next::Restage,
         ErrorClass::Conflict => again,
@@ -53,7 +55,7 @@ mod tests {
     use super::*;
 
     fn next(class: ErrorClass, reads_target: bool, staged: bool, tries: u32) -> Next {
-        next_after_failure(Facts { class, reads_target, staged, tries })
+        next_after_failure(Facts { class, reads_target, staged, tries, is_out_of_patience: false })
     }
 
     #[test]
@@ -75,5 +77,13 @@ mod tests {
     fn nothing_is_tried_for_ever() {
         assert_eq!(next(ErrorClass::Conflict, false, true, MAX_ATTEMPTS), Next::Stop);
         assert_eq!(next(ErrorClass::Transient, false, true, MAX_ATTEMPTS), Next::Stop);
+        let waited = Facts {
+            class: ErrorClass::Transient,
+            reads_target: false,
+            staged: true,
+            tries: 1,
+            is_out_of_patience: true,
+        };
+        assert_eq!(next_after_failure(waited), Next::Stop);
     }
 }

@@ -1,5 +1,6 @@
 //! A seeded simulation of the write protocol: writers that lease, stage, check, write and remember, with a crash between
-//! any two steps, a lake that behaves as DuckLake was measured to, and zombies whose lease was taken.
+//! any two steps, a lake that behaves as DuckLake was measured to, zombies whose lease was taken, foreign writers, locked
+//! catalogs, and steps that are attempted anew after an attempt whose outcome was never read.
 //!
 //! Deliberately a model: the same decisions on a real lake are in the cli crate's tests.
 
@@ -42,6 +43,12 @@ impl Lake {
         self.commits.iter().filter(|commit| base < commit.snapshot).cloned().collect()
     }
 
+    fn newest_of(&self, slice: &str) -> SnapshotId {
+        let is_of = |entry: &StampEntry| entry.partition.as_ref().is_some_and(|key| key.as_str() == slice);
+        let of_slice = self.commits.iter().filter(|commit| commit.stamps.iter().any(is_of));
+        of_slice.map(|commit| commit.snapshot).max().unwrap_or(SnapshotId(0))
+    }
+
     fn largest(&self) -> u64 {
         self.slices.values().flatten().copied().max().unwrap_or(0)
     }
@@ -62,11 +69,17 @@ struct Writer {
     slice: String,
     reads_target: bool,
     state: State,
+    /// The run's pin; never moves.
     pin: SnapshotId,
+    /// What the stage is read from; a self-reader's moves.
+    read: SnapshotId,
     base: SnapshotId,
     staged: u64,
     tries: u32,
-    landed: bool,
+    /// Which attempt of its step it is at.
+    attempt: u32,
+    /// How often it has landed; more than once repeats a write.
+    landings: u32,
 }
 
 struct World {
@@ -76,7 +89,10 @@ struct World {
     dice: Dice,
     /// How many increments of self-readers have landed.
     increments: u64,
+    /// Landings of a stage that was older than what it landed on.
     stale_landings: u64,
+    /// Landings on a foreign change that the writer was not told of.
+    unseen_foreign: u64,
 }
 
 impl World {
@@ -91,13 +107,23 @@ impl World {
                 reads_target,
                 state: State::Idle,
                 pin: SnapshotId(0),
+                read: SnapshotId(0),
                 base: SnapshotId(0),
                 staged: 0,
                 tries: 0,
-                landed: false,
+                attempt: 0,
+                landings: 0,
             })
             .collect();
-        Self { lake: Lake::default(), leases: BTreeMap::new(), writers, dice, increments: 0, stale_landings: 0 }
+        Self {
+            lake: Lake::default(),
+            leases: BTreeMap::new(),
+            writers,
+            dice,
+            increments: 0,
+            stale_landings: 0,
+            unseen_foreign: 0,
+        }
     }
 
     fn run(&mut self) {
@@ -108,6 +134,8 @@ impl World {
                 0 => self.crash(chosen),
                 // A lease is lost although its holder lives: a zombie goes on.
                 1 => self.leases.retain(|_, holder| *holder != chosen),
+                // Somebody else writes the table, once or twice in a world.
+                2 if self.dice.roll(200) == 0 => self.write_foreign(),
                 _ => self.step(chosen),
             }
         }
@@ -118,6 +146,12 @@ impl World {
             self.writers[chosen].state = State::Dead;
         }
         self.leases.retain(|_, holder| *holder != chosen);
+    }
+
+    fn write_foreign(&mut self) {
+        let changes = ChangeSet::parse(&format!("deleted_from_table:{TABLE}"));
+        let snapshot = SnapshotId(self.lake.head().0 + 1);
+        self.lake.commits.push(SeenCommit { snapshot, changes, stamps: vec![], author: Some("bob".to_owned()) });
     }
 
     fn step(&mut self, chosen: usize) {
@@ -136,10 +170,15 @@ impl World {
         }
         self.leases.insert(writer.slice.clone(), chosen);
         writer.base = self.lake.head();
-        // The pin was taken when the run was planned, so it may be older than the base.
-        writer.pin = SnapshotId(writer.base.0 - i64::try_from(self.dice.roll(2)).unwrap().min(writer.base.0));
+        if writer.attempt == 0 {
+            // The pin was taken when the run was planned, so it may be older than the base; the step keeps it.
+            writer.pin = SnapshotId(writer.base.0 - i64::try_from(self.dice.roll(2)).unwrap().min(writer.base.0));
+        }
+        writer.read = writer.pin;
         if writer.reads_target {
-            writer.base = writer.pin;
+            // A self-reader that starts anew reads the newest version, its own unknown one too.
+            writer.read = if writer.attempt == 0 { writer.pin } else { writer.base };
+            writer.base = writer.read;
         }
         writer.state = State::Leased;
     }
@@ -150,7 +189,7 @@ impl World {
             .lake
             .commits
             .iter()
-            .filter(|commit| commit.snapshot <= writer.pin)
+            .filter(|commit| commit.snapshot <= writer.read)
             .flat_map(|commit| &commit.stamps)
             .map(|entry| entry.inserted)
             .max()
@@ -160,8 +199,12 @@ impl World {
     }
 
     fn write(&mut self, chosen: usize) {
-        let attempt = AttemptId(format!("a{}", self.writers[chosen].name));
+        if self.dice.roll(8) == 0 {
+            // The catalog is locked: nothing was learned, and nothing was sent.
+            return self.again(chosen, ErrorClass::Transient);
+        }
         let writer = &self.writers[chosen];
+        let attempt = AttemptId(format!("a{}.{}", writer.name, writer.attempt));
         let partition = (!writer.slice.is_empty()).then(|| PartitionKey(writer.slice.clone()));
         let step = StepId(format!("s{}", writer.name));
         let facts = CheckFacts {
@@ -187,6 +230,12 @@ impl World {
         let snapshot = SnapshotId(self.lake.head().0 + 1);
         let writer = &mut self.writers[chosen];
         let largest = self.lake.largest();
+        let is_foreign = |commit: &&SeenCommit| commit.stamps.is_empty() && writer.base < commit.snapshot;
+        self.unseen_foreign += self.lake.commits.iter().filter(is_foreign).count() as u64;
+        if !writer.reads_target {
+            let newest = self.lake.newest_of(&writer.slice);
+            self.stale_landings += u64::from(writer.pin < newest);
+        }
         if writer.reads_target {
             // A lost update would repeat a number that is there already.
             if writer.staged <= largest {
@@ -216,22 +265,39 @@ impl World {
         };
         let changes = ChangeSet::parse(&format!("inserted_into_table:{TABLE}"));
         self.lake.commits.push(SeenCommit { snapshot, changes, stamps: vec![entry], author: None });
-        writer.landed = true;
-        // Half of the time the answer to COMMIT is lost, and the writer looks again.
-        if self.dice.roll(2) == 0 {
-            self.finish(chosen);
+        writer.landings += 1;
+        // Half of the time the answer to COMMIT is lost: the writer looks again, or its step is attempted anew.
+        match self.dice.roll(4) {
+            0 | 1 => self.finish(chosen),
+            2 => self.again(chosen, ErrorClass::Transient),
+            _ => self.attempt_anew(chosen),
         }
+    }
+
+    fn attempt_anew(&mut self, chosen: usize) {
+        self.leases.retain(|_, holder| *holder != chosen);
+        let writer = &mut self.writers[chosen];
+        writer.attempt += 1;
+        writer.state = State::Idle;
     }
 
     fn again(&mut self, chosen: usize, class: ErrorClass) {
         let head = self.lake.head();
         let writer = &mut self.writers[chosen];
         writer.tries += 1;
-        let facts = Facts { class, reads_target: writer.reads_target, staged: true, tries: writer.tries.min(7) };
+        let facts = Facts {
+            class,
+            reads_target: writer.reads_target,
+            staged: true,
+            tries: writer.tries.min(7),
+            is_out_of_patience: false,
+        };
         match next_after_failure(facts) {
-            Next::Rewrite => writer.base = head,
+            // Only a conflict tells what has changed, so only after one may the base move over it.
+            Next::Rewrite if class == ErrorClass::Conflict => writer.base = head,
+            Next::Rewrite => {}
             Next::Restage => {
-                writer.pin = head;
+                writer.read = head;
                 writer.base = head;
                 writer.state = State::Leased;
             }
@@ -251,6 +317,7 @@ fn no_write_is_lost_repeated_or_stale_whatever_crashes() {
         let mut world = World::new(seed);
         world.run();
         assert_eq!(world.stale_landings, 0, "seed {seed}: a stale stage landed");
+        assert_eq!(world.unseen_foreign, 0, "seed {seed}: a foreign change was not noticed");
         let mut attempts: Vec<&AttemptId> =
             world.lake.commits.iter().flat_map(|commit| &commit.stamps).map(|entry| &entry.attempt).collect();
         let committed = attempts.len();
@@ -267,7 +334,8 @@ fn no_write_is_lost_repeated_or_stale_whatever_crashes() {
                 writer.name
             );
         }
-        let landed = world.writers.iter().filter(|writer| writer.landed).count();
+        assert!(world.writers.iter().all(|writer| writer.landings <= 1), "seed {seed}: a step landed twice");
+        let landed = world.writers.iter().filter(|writer| writer.landings == 1).count();
         assert_eq!(landed, committed, "seed {seed}: the writers and the lake disagree");
     }
 }

@@ -123,7 +123,35 @@ impl Guard {
             .when(is_busy)
             .await
             .map_err(|source| GuardError::Database { operation: "open the tables", path: path.clone(), source })?;
-        Ok(Self { path, pool, presence })
+        let guard = Self { path, pool, presence };
+        guard.forget_the_dead().await?;
+        Ok(guard)
+    }
+
+    /// Removes the leases and pins of owners that have died, so that what is listed is what is held.
+    pub async fn forget_the_dead(&self) -> Result<(), GuardError> {
+        let failed = self.database("forget dead owners");
+        let owners: Vec<String> = sqlx::query_scalar("SELECT owner FROM lease UNION SELECT owner FROM pin")
+            .fetch_all(&self.pool)
+            .await
+            .map_err(&failed)?;
+        for owner in owners {
+            if self.is_alive(&OwnerId(owner.clone())) {
+                continue;
+            }
+            for sql in ["DELETE FROM lease WHERE owner = ?", "DELETE FROM pin WHERE owner = ?"] {
+                sqlx::query(sql).bind(&owner).execute(&self.pool).await.map_err(&failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether anyone holds a lease.
+    pub async fn has_leases(&self) -> Result<bool, GuardError> {
+        sqlx::query_scalar("SELECT count(*) > 0 FROM lease")
+            .fetch_one(&self.pool)
+            .await
+            .map_err(self.database("look for leases"))
     }
 
     /// Returns this process's identity in the guard.
@@ -139,6 +167,12 @@ impl Guard {
     fn database(&self, operation: &'static str) -> impl Fn(sqlx::Error) -> GuardError + '_ {
         move |source| GuardError::Database { operation, path: self.path.clone(), source }
     }
+}
+
+/// Returns whether the process that announced itself as `owner` in the guard of `lake` lives, without opening that
+/// guard: it and the lake need not exist.
+pub fn is_owner_alive(lake: &LakeLocation, owner: &OwnerId) -> bool {
+    presence::is_locked(&beside(lake.catalog_file(), ".owners").join(&owner.0))
 }
 
 fn beside(catalog: &Path, ending: &str) -> PathBuf {

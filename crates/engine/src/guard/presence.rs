@@ -55,18 +55,22 @@ impl Presence {
         if *owner == self.owner {
             return true;
         }
-        let path = self.folder.join(&owner.0);
-        let Ok(file) = OpenOptions::new().write(true).open(&path) else { return false };
-        match file.try_lock() {
-            Ok(()) => {
-                // Nobody else can announce under this id again, so a failed removal only leaves an empty file.
-                let _ = fs::remove_file(&path);
-                false
-            }
-            Err(TryLockError::WouldBlock) => true,
-            // An unreadable lock is taken for a living owner: waiting is safe, stealing is not.
-            Err(TryLockError::Error(_)) => true,
+        is_locked(&self.folder.join(&owner.0))
+    }
+}
+
+/// Returns whether the owner of the presence file at `path` lives. A dead owner's file is removed on the way.
+pub(super) fn is_locked(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
+    match file.try_lock() {
+        Ok(()) => {
+            // Nobody else can announce under this id again, so a failed removal only leaves an empty file.
+            let _ = fs::remove_file(path);
+            false
         }
+        Err(TryLockError::WouldBlock) => true,
+        // An unreadable lock is taken for a living owner: waiting is safe, stealing is not.
+        Err(TryLockError::Error(_)) => true,
     }
 }
 

@@ -36,6 +36,21 @@ pub(super) fn make_if_missing(lake: &LakeLocation, session: &Session) -> Result<
     prepared
 }
 
+/// Attaches a lake that is there, making nothing. Its file appears before the lake in it is complete, so a failure is
+/// tried once more under the lane, where its maker has ended.
+pub(super) fn attach_made(lake: &LakeLocation, session: &Session) -> Result<(), EngineError> {
+    let alias = lake.write_alias();
+    let attach = || lake.attach(session, "attach the lake", &alias, "CREATE_IF_NOT_EXISTS false, ");
+    if attach().is_ok() {
+        return Ok(());
+    }
+    let lane = lake.lane();
+    let pass = lane.enter()?;
+    let attached = attach();
+    drop(pass);
+    attached
+}
+
 /// Makes our own schema in an attached lake that lacks it.
 pub(super) fn prepare(lake: &LakeLocation, session: &Session) -> Result<(), EngineError> {
     let alias = lake.write_alias();

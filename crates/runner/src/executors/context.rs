@@ -1,6 +1,6 @@
 //! What every step of a run shares, what one is handed, and what it reports.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, RunId, SnapshotId, StepId};
 use pintail_core::plan::Step;
 use pintail_core::schema::Schema;
+use pintail_core::sql::stamp::StampEntry;
 use pintail_engine::fault::Faults;
 use pintail_engine::guard::Guard;
 use pintail_engine::{InstanceOptions, LakeLocation, Session};
@@ -64,6 +65,29 @@ pub struct AssetMemory {
     pub schema: Option<Schema>,
     /// Rows in each slice, when known; the key is the partition's text, empty for the whole.
     pub rows: HashMap<String, Option<u64>>,
+}
+
+impl AssetMemory {
+    /// Takes in what a commit of ours says.
+    pub fn take_in(&mut self, entry: &StampEntry) {
+        self.is_ours = true;
+        // A table that was only made for its first reader has no rows of anyone yet; an adopted one has.
+        self.has_version |= entry.strategy != "create";
+        self.generation = self.generation.max(entry.generation);
+        self.schema_version = self.schema_version.max(entry.schema_version);
+        if entry.is_version() {
+            if entry.partition.is_none() {
+                self.rows.clear();
+            }
+            self.rows.insert(entry.partition.as_ref().map_or_else(String::new, ToString::to_string), entry.rows);
+        }
+    }
+
+    /// Takes in that somebody else has changed the table, or even made it.
+    pub fn take_in_foreign(&mut self, is_made: bool) {
+        self.rows.values_mut().for_each(|rows| *rows = None);
+        self.is_ours &= !is_made;
+    }
 }
 
 impl RunContext {
@@ -141,6 +165,8 @@ pub struct Cancel(Arc<CancelState>);
 struct CancelState {
     is_set: AtomicBool,
     interrupts: Mutex<HashMap<usize, Arc<dyn Fn() + Send + Sync>>>,
+    /// The slots whose step has run out of time.
+    late: Mutex<BTreeSet<usize>>,
 }
 
 impl Cancel {
@@ -157,8 +183,25 @@ impl Cancel {
         self.0.is_set.load(Ordering::SeqCst)
     }
 
-    /// Interrupts what slot `slot` is doing now, and nothing else.
+    /// Says that a new step begins in slot `slot`, which has all its time.
+    pub fn begin(&self, slot: usize) {
+        self.0.late.lock().unwrap_or_else(PoisonError::into_inner).remove(&slot);
+    }
+
+    /// Returns whether the time of the step in slot `slot` is up.
+    pub fn is_late(&self, slot: usize) -> bool {
+        self.0.late.lock().unwrap_or_else(PoisonError::into_inner).contains(&slot)
+    }
+
+    /// Lets nothing interrupt slot `slot` until it is watched again: from COMMIT to its look-up a wish to stop could only
+    /// make the outcome unknown.
+    pub fn shield(&self, slot: usize) {
+        self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).remove(&slot);
+    }
+
+    /// Says that the time of the step in slot `slot` is up and interrupts it, and nothing else.
     pub fn interrupt(&self, slot: usize) {
+        self.0.late.lock().unwrap_or_else(PoisonError::into_inner).insert(slot);
         if let Some(interrupt) = self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).get(&slot) {
             interrupt();
         }

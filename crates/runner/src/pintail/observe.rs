@@ -8,8 +8,8 @@ use pintail_core::id::{LakeName, SnapshotId, TableId};
 use pintail_core::partition::PartitionKey;
 use pintail_core::plan::{LastChanges, SliceFacts, SliceVersion};
 use pintail_core::sql::changes::{Change, ChangeSet};
-use pintail_core::sql::stamp::from_extra_info;
-use pintail_engine::guard::OwnerId;
+use pintail_core::sql::stamp::{StampEntry, from_extra_info};
+use pintail_engine::guard::{OwnerId, is_owner_alive};
 use pintail_engine::lake::{self, Commit};
 use pintail_engine::{LakeLocation, Session};
 use pintail_store::{LakeStamp, Materialization, RunEnd, RunStatus, SliceState};
@@ -36,9 +36,6 @@ pub struct Observation {
     /// How many runs had died.
     pub crashed: usize,
 }
-
-/// Strategies of stamps that prepare a table and write no slice.
-const PREPARATIONS: [&str; 2] = ["create", "adopt"];
 
 impl Pintail {
     /// Observes the lakes, the store and the files of `scripts`.
@@ -86,6 +83,7 @@ impl Pintail {
         for state in states {
             remember(state, seen);
         }
+        forget_rows_of_changed(seen);
         Ok(())
     }
 
@@ -107,10 +105,8 @@ impl Pintail {
         let mut crashed = 0;
         for run in running {
             let owner = OwnerId(run.owner.0.clone());
-            let mut is_alive = false;
-            for location in self.lakes.values().filter(|lake| lake.exists()) {
-                is_alive |= self.guard(location)?.is_alive(&owner);
-            }
+            // Its lake may not exist yet: the run makes it.
+            let is_alive = self.lakes.values().any(|location| is_owner_alive(location, &owner));
             if !is_alive {
                 let end = RunEnd {
                     status: RunStatus::Crashed,
@@ -147,7 +143,7 @@ fn stamps_of(commits: &[Commit]) -> Vec<LakeStamp> {
         .flat_map(|commit| {
             // A stamp of ours that cannot be read is a foreign commit to us; the rows it wrote are in the lake.
             let entries = commit.extra_info.as_deref().and_then(|text| from_extra_info(text).ok().flatten());
-            let at = DateTime::<Utc>::from_timestamp_micros(commit.at_micros).unwrap_or_default();
+            let at = commit.at_micros.and_then(DateTime::<Utc>::from_timestamp_micros).unwrap_or_default();
             let snapshot = commit.snapshot;
             entries.unwrap_or_default().into_iter().map(move |entry| LakeStamp { snapshot, at, entry })
         })
@@ -232,8 +228,8 @@ fn remember(state: SliceState, seen: &mut Observation) {
         |current: &Materialization| current.snapshot.is_some_and(|snapshot| seen.changes.is_gone(&asset, snapshot));
     let is_there = state.current.as_ref().is_some_and(|current| !is_gone(current));
     let memory = seen.memory.entry(asset.clone()).or_default();
-    let version =
-        state.current.as_ref().filter(|current| is_there && !PREPARATIONS.contains(&current.strategy.as_str()));
+    let is_version = |current: &&Materialization| !StampEntry::NO_VERSION.contains(&current.strategy.as_str());
+    let version = state.current.as_ref().filter(|_| is_there).filter(is_version);
     if let Some(current) = &state.current {
         memory.is_ours = true;
         memory.has_version |= is_there && current.strategy != "create";
@@ -247,6 +243,17 @@ fn remember(state: SliceState, seen: &mut Observation) {
     }
     let facts = SliceFacts { version: version.and_then(version_of), has_failed: state.failure.is_some() };
     seen.slices.insert((asset, state.partition), facts);
+}
+
+/// Forgets the numbers of rows of assets that somebody else has changed after our last commit.
+fn forget_rows_of_changed(seen: &mut Observation) {
+    for (asset, memory) in &mut seen.memory {
+        let versions = seen.slices.iter().filter(|((other, _), _)| other == asset);
+        let newest = versions.filter_map(|(_, slice)| slice.version.as_ref()).map(|version| version.snapshot).max();
+        if newest.is_some_and(|newest| seen.changes.changed_after(asset, newest).is_some()) {
+            memory.take_in_foreign(false);
+        }
+    }
 }
 
 fn version_of(current: &Materialization) -> Option<SliceVersion> {

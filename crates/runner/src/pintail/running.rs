@@ -11,6 +11,7 @@ use pintail_store::{NewRun, NewStep, RunEnd, RunStatus};
 
 use super::{Observation, Pintail, RunnerError};
 use crate::executors::RunContext;
+use crate::executors::failure::with_sources;
 use crate::run::{RunEvent, RunSummary, dispatch};
 use crate::workspace::Variable;
 
@@ -27,7 +28,13 @@ impl Pintail {
         let ids: Vec<StepId> = plan.steps.iter().map(|_| StepId(crate::new_id())).collect();
         self.begin(&ctx, plan, &ids)?;
         tell(RunEvent::Started { run: ctx.run.clone(), steps: plan.steps.clone() });
-        let pins = self.pin_inputs(&ctx, plan)?;
+        let pins = match self.pin_inputs(&ctx, plan) {
+            Ok(pins) => pins,
+            Err(error) => {
+                self.end_unbegun(&ctx, &error);
+                return Err(error);
+            }
+        };
         let slots = usize::try_from(self.slots()).unwrap_or(1);
         let summary = dispatch(&ctx, plan, &ids, slots, Some(self.take_slot()), tell);
         for (guard, pin) in pins {
@@ -40,9 +47,25 @@ impl Pintail {
             finished: (self.settings.now)(),
             error: (summary.status != RunStatus::Succeeded).then(|| end_text(&summary)),
         };
-        self.runtime.block_on(self.store.finish_run(&ctx.run, &end))?;
+        let mut summary = summary;
+        if let Err(error) = self.runtime.block_on(self.store.finish_run(&ctx.run, &end)) {
+            // What was committed is committed; the next start closes the run from what the lake says.
+            summary.unrecorded = Some(with_sources(&error));
+        }
         tell(RunEvent::Finished { summary: summary.clone(), elapsed: started.elapsed() });
         Ok(summary)
+    }
+
+    /// Closes a run that could not begin its steps.
+    fn end_unbegun(&self, ctx: &RunContext, error: &RunnerError) {
+        let end = RunEnd {
+            status: RunStatus::Failed,
+            finished: (self.settings.now)(),
+            error: Some(self.redactor.redact(&with_sources(error))),
+        };
+        if let Err(error) = self.runtime.block_on(self.store.finish_run(&ctx.run, &end)) {
+            tracing::warn!(%error, "a run that never began could not be closed");
+        }
     }
 
     /// Holds the run's pins for its whole length: a later step may still attach them.

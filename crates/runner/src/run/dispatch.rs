@@ -124,7 +124,7 @@ pub fn dispatch(
             })
             .collect();
         let mut free: Vec<usize> = (0..slots).rev().collect();
-        let mut deadlines: Vec<Option<(Instant, Duration, usize)>> = vec![None; slots];
+        let mut deadlines: Vec<Option<Instant>> = vec![None; slots];
         let mut running = 0;
         loop {
             if ctx.cancel.is_set() {
@@ -136,7 +136,8 @@ pub fn dispatch(
                 let Some(job) = board.take_job() else { break };
                 free.pop();
                 running += 1;
-                deadlines[slot] = timeout_of(ctx, &job.step).map(|limit| (Instant::now() + limit, limit, job.index));
+                ctx.cancel.begin(slot);
+                deadlines[slot] = timeout_of(ctx, &job.step).map(|limit| Instant::now() + limit);
                 tell(RunEvent::StepStarted { index: job.index });
                 // A slot that is gone has panicked; its message would be lost, so the step ends here.
                 if let Err(lost) = inboxes[slot].send(job) {
@@ -149,12 +150,12 @@ pub fn dispatch(
             }
             let message = next_message(ctx, &mut receiver, &deadlines);
             match message {
-                None => interrupt_late(ctx, &mut deadlines),
+                None => interrupt(ctx, &mut deadlines),
                 Some(Message::Phase { index, phase }) => tell(RunEvent::StepPhase { index, phase }),
                 Some(Message::Done { slot, report }) => {
                     running -= 1;
                     free.push(slot);
-                    let report = with_timeout(report, deadlines[slot].take());
+                    deadlines[slot] = None;
                     settle(ctx, &mut board, report, tell);
                 }
             }
@@ -224,34 +225,24 @@ fn timeout_of(ctx: &RunContext, step: &Step) -> Option<Duration> {
 fn next_message(
     ctx: &RunContext,
     receiver: &mut mpsc::UnboundedReceiver<Message>,
-    deadlines: &[Option<(Instant, Duration, usize)>],
+    deadlines: &[Option<Instant>],
 ) -> Option<Message> {
     let heartbeat = Instant::now() + Duration::from_millis(200);
-    let until = deadlines.iter().flatten().map(|(at, ..)| *at).chain([heartbeat]).min().unwrap_or(heartbeat);
+    let until = deadlines.iter().flatten().copied().chain([heartbeat]).min().unwrap_or(heartbeat);
     ctx.runtime.block_on(async { tokio::time::timeout_at(until.into(), receiver.recv()).await.ok().flatten() })
 }
 
-fn interrupt_late(ctx: &RunContext, deadlines: &mut [Option<(Instant, Duration, usize)>]) {
-    for (slot, deadline) in deadlines.iter().enumerate() {
-        if deadline.is_some_and(|(at, ..)| at <= Instant::now()) {
+/// Interrupts what must stop. An interrupt between two statements is lost, so it is repeated until the step has ended.
+fn interrupt(ctx: &RunContext, deadlines: &mut [Option<Instant>]) {
+    if ctx.cancel.is_set() {
+        ctx.cancel.cancel();
+    }
+    for (slot, deadline) in deadlines.iter_mut().enumerate() {
+        if deadline.is_some_and(|at| at <= Instant::now()) {
             ctx.cancel.interrupt(slot);
+            *deadline = Some(Instant::now() + Duration::from_millis(50));
         }
     }
-}
-
-/// An interrupted step whose time was up has failed by its timeout, not by the user.
-fn with_timeout(mut report: Box<StepReport>, deadline: Option<(Instant, Duration, usize)>) -> Box<StepReport> {
-    let Some((at, limit, _)) = deadline else { return report };
-    if let StepOutcome::Failed(failure) = &mut report.outcome
-        && failure.class == ErrorClass::Cancelled
-        && at <= Instant::now()
-    {
-        failure.class = ErrorClass::User;
-        failure.code = Code::TIMEOUT;
-        failure.message = format!("the step took longer than its timeout of {}", crate::duration_text(limit));
-        failure.help = Some("give it more time (`timeout 30m`), or make the query read less".to_owned());
-    }
-    report
 }
 
 fn settle(ctx: &RunContext, board: &mut Board<'_>, report: Box<StepReport>, tell: &mut dyn FnMut(RunEvent)) {

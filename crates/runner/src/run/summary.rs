@@ -41,6 +41,9 @@ pub struct RunSummary {
     pub cancelled: usize,
     /// Slices that were up to date when the run was planned.
     pub up_to_date: usize,
+    /// Why the store does not know how the run ended, when it could not be written. The lake does, and the next start
+    /// heals the store.
+    pub unrecorded: Option<String>,
 }
 
 impl RunSummary {
@@ -62,6 +65,7 @@ impl RunSummary {
             skipped: count(StepState::Skipped),
             cancelled,
             up_to_date,
+            unrecorded: None,
         }
     }
 }

@@ -372,5 +372,6 @@ FROM this WHERE n > 5
     );
     expect![[r#"
         Warning P312 tests/stranger.sql:1 the test `stranger` reads nothing that a script writes, so it never runs
-        Warning P312 tests/unbound.sql:1 the test `unbound` reads nothing that a script writes, so it never runs"#]].assert_eq(&folder.check().join("\n"));
+        Warning P312 tests/unbound.sql:1 the test `unbound` reads nothing that a script writes, so it never runs"#]]
+    .assert_eq(&folder.check().join("\n"));
 }

@@ -170,5 +170,6 @@ fn case_g42_two_columns_that_differ_only_by_case_are_refused() {
         P516 compare the columns: the query has two columns of one name: `speed` and `Speed`
         at line 2: SELECT 1 AS speed, 2 AS Speed
         help: give one of them another name with AS; names do not differ by case
-        committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]].assert_eq(&folder.told_of(&told, "t"));
+        committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]]
+    .assert_eq(&folder.told_of(&told, "t"));
 }

@@ -13,19 +13,18 @@ use pintail_core::sql::stamp::StampEntry;
 use pintail_core::write::{ErrorClass, Facts, Next, next_after_failure};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
+use pintail_engine::lake::{self, Concern, TableFacts};
+use pintail_engine::lane::{Lane, LanePass};
 use pintail_engine::session::SentStatement;
-use pintail_engine::{EngineError, LakeLocation};
+use pintail_engine::{EngineError, LakeLocation, Session};
 use pintail_store::{
-    AfterFailure, FailureKind, FailureRecord, LakeVersion, NewAttempt, PhaseTiming, RecordedStatement, SuccessKind,
-    SuccessRecord, TestResult,
+    AfterFailure, FailureKind, FailureRecord, LakeVersion, LogLevel, LogLine, NewAttempt, PhaseTiming,
+    RecordedStatement, SuccessKind, SuccessRecord, TestResult,
 };
 
 use super::{commit, manual, staging, view};
 use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
 use crate::project::CompiledScript;
-
-/// How long a step waits for somebody else's lease.
-const LEASE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// What one attempt works with.
 pub struct Attempt<'a> {
@@ -43,6 +42,8 @@ pub struct Attempt<'a> {
     pub lake: &'a LakeLocation,
     /// The lake's guard.
     pub guard: &'a Guard,
+    /// The slot that does it.
+    pub slot: usize,
     /// The attempt's id.
     pub id: AttemptId,
     /// The snapshot of each lake at which it reads; moved when a self-reader must see a newer version.
@@ -56,6 +57,22 @@ pub struct Attempt<'a> {
     /// How long each phase took.
     pub phases: Vec<(&'static str, Duration)>,
     report_phase: &'a dyn Fn(&'static str),
+}
+
+/// A lease, given back when dropped: also when the step panics.
+struct HeldLease<'a> {
+    guard: &'a Guard,
+    runtime: tokio::runtime::Handle,
+    lease: Lease,
+}
+
+impl Drop for HeldLease<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.runtime.block_on(self.guard.release(&self.lease)) {
+            // The lease dies with this process at the latest.
+            tracing::warn!(%error, "the lease could not be released");
+        }
+    }
 }
 
 /// A commit that the look-up has proved.
@@ -103,6 +120,54 @@ impl Attempt<'_> {
     /// Marks a point of the protocol for tests.
     pub fn reach(&self, point: FaultPoint) {
         self.ctx.faults.reach(point);
+    }
+
+    /// Fails when the user has stopped the run or the step's time is up.
+    pub fn go_on(&self, stage: &'static str) -> Result<(), StepFailure> {
+        match self.is_stopped() {
+            true => Err(StepFailure::cancelled(stage)),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether the user has stopped the run or the step's time is up.
+    pub fn is_stopped(&self) -> bool {
+        self.ctx.cancel.is_set() || self.ctx.cancel.is_late(self.slot)
+    }
+
+    /// Enters the lake's lane; who waits there for another process can be stopped.
+    pub fn enter<'l>(&self, lane: &'l Lane) -> Result<LanePass<'l>, StepFailure> {
+        Ok(lane.enter_within(self.ctx.faults.patience(), &|| self.is_stopped())?)
+    }
+
+    /// Takes in what others have committed to the target since the run was planned: what is remembered of it was read
+    /// then. A foreign change makes the numbers of rows unknown, and a table that a foreign writer made is not ours.
+    pub fn catch_up(&self, session: &Session, table: Option<&TableFacts>) -> Result<(), StepFailure> {
+        let planned = self.job.pins.get(&self.lake.name).copied().unwrap_or(SnapshotId(0));
+        let asset = self.asset.to_string();
+        for commit in lake::commits_concerning(session, &self.lake.write_alias(), planned, &self.concern(table))? {
+            let is_made = commit.changes.creates(self.table.0, self.table.1);
+            let touches = is_made || table.is_some_and(|table| commit.changes.touches_table(table.id));
+            let stamps = commit::seen(&commit).stamps;
+            let ours: Vec<&StampEntry> = stamps.iter().filter(|entry| entry.asset == asset).collect();
+            if ours.is_empty() && !touches {
+                continue;
+            }
+            self.ctx.remember(self.asset, |memory| match ours.is_empty() {
+                true => memory.take_in_foreign(is_made),
+                false => ours.iter().for_each(|entry| memory.take_in(entry)),
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns what a commit must be about to matter to this write.
+    pub fn concern(&self, table: Option<&TableFacts>) -> Concern {
+        Concern {
+            asset: self.asset.to_string(),
+            name: (self.table.0.to_owned(), self.table.1.to_owned()),
+            table: table.map(|table| table.id),
+        }
     }
 
     /// Returns the partition.
@@ -187,6 +252,7 @@ pub fn execute(ctx: &RunContext, slot: &mut Slot, job: &StepJob, report_phase: &
             table: (schema, table),
             lake,
             guard,
+            slot: slot.number,
             id: AttemptId(crate::new_id()),
             pins: job.pins.clone(),
             notes: Vec::new(),
@@ -195,12 +261,15 @@ pub fn execute(ctx: &RunContext, slot: &mut Slot, job: &StepJob, report_phase: &
             phases: Vec::new(),
             report_phase,
         };
-        let ended = attempt.run(slot, number);
+        let mut lease = None;
+        let ended = attempt.run(slot, number, &mut lease).map_err(|failure| attempt.with_timeout(failure));
         let is_last = match &ended {
             Ok(_) => true,
-            Err(failure) => !script.retries(failure.class, number) || ctx.cancel.is_set(),
+            Err(failure) => !script.retries(failure.class, number) || attempt.is_stopped(),
         };
         let outcome = attempt.remember(ended, is_last, started);
+        // Held until the store knows: whoever waits for it plans on what is remembered.
+        drop(lease);
         if is_last {
             return StepReport {
                 index: job.index,
@@ -211,8 +280,20 @@ pub fn execute(ctx: &RunContext, slot: &mut Slot, job: &StepJob, report_phase: &
                 elapsed: started.elapsed(),
             };
         }
-        ctx.runtime.block_on(tokio::time::sleep(script.retry_delay(number)));
+        wait(ctx, slot.number, script.retry_delay(number));
         number += 1;
+    }
+}
+
+/// Waits before the next attempt, unless the step is stopped.
+fn wait(ctx: &RunContext, slot: usize, delay: Duration) {
+    let until = Instant::now() + delay;
+    while !ctx.cancel.is_set() && !ctx.cancel.is_late(slot) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        ctx.runtime.block_on(async { tokio::time::sleep(left.min(Duration::from_millis(50))).await });
     }
 }
 
@@ -227,8 +308,8 @@ fn report(job: &StepJob, started: Instant, outcome: StepOutcome) -> StepReport {
     }
 }
 
-impl Attempt<'_> {
-    fn run(&mut self, slot: &mut Slot, number: u32) -> Result<Ended, StepFailure> {
+impl<'a> Attempt<'a> {
+    fn run(&mut self, slot: &mut Slot, number: u32, held: &mut Option<HeldLease<'a>>) -> Result<Ended, StepFailure> {
         let now = (self.ctx.now)();
         let begun = self.ctx.runtime.block_on(self.ctx.store.start_attempt(&NewAttempt {
             id: self.id.clone(),
@@ -239,6 +320,7 @@ impl Attempt<'_> {
         }));
         begun.map_err(|error| StepFailure::store("record the attempt", &error))?;
         let lease = self.phase("lease", Self::take_lease)?;
+        *held = Some(HeldLease { guard: self.guard, runtime: self.ctx.runtime.clone(), lease });
         self.reach(FaultPoint::Leased);
         let ended = match self.strategy() {
             WriteStrategy::View => self.tries(slot, view::try_once),
@@ -254,8 +336,19 @@ impl Attempt<'_> {
             // A fault of the engine may have left the instance unusable.
             slot.discard();
         }
-        self.release(&lease);
         ended
+    }
+
+    /// A step that was interrupted because its time was up has failed by its timeout, not by the user.
+    fn with_timeout(&self, failure: StepFailure) -> StepFailure {
+        let limit = self.script.header.timeout.as_ref().map(|timeout| timeout.value);
+        let (Some(limit), false) = (limit, self.ctx.cancel.is_set()) else { return failure };
+        if failure.class != ErrorClass::Cancelled || !self.ctx.cancel.is_late(self.slot) {
+            return failure;
+        }
+        let message = format!("the step took longer than its timeout of {}", crate::duration_text(limit));
+        StepFailure::user(Code::TIMEOUT, failure.stage, message)
+            .with_help("give it more time (`timeout 30m`), or make the query read less")
     }
 
     /// Tries until it lands, is superseded, or is given up.
@@ -264,24 +357,12 @@ impl Attempt<'_> {
         slot: &mut Slot,
         try_once: impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
     ) -> Result<Ended, StepFailure> {
-        let mut staged = None;
-        let outcome = self.try_until_settled(slot, &mut staged, &try_once);
-        if let Some(staged) = &staged {
-            staging::release_pins(self, staged);
-        }
-        outcome
-    }
-
-    fn try_until_settled(
-        &mut self,
-        slot: &mut Slot,
-        staged: &mut Option<staging::Staged>,
-        try_once: &impl Fn(&mut Self, &mut Slot, &mut Option<staging::Staged>) -> Result<Ended, StepFailure>,
-    ) -> Result<Ended, StepFailure> {
+        let mut staged: Option<staging::Staged> = None;
         let mut tries = 0;
+        let begun = Instant::now();
         loop {
             tries += 1;
-            let outcome = try_once(self, slot, staged);
+            let outcome = try_once(self, slot, &mut staged);
             if let Some(staged) = &staged {
                 self.sent.extend(staged.session.take_sent());
             }
@@ -294,27 +375,45 @@ impl Attempt<'_> {
                 reads_target: self.script.reads_target(),
                 staged: staged.is_some(),
                 tries,
+                is_out_of_patience: self.ctx.faults.patience() <= begun.elapsed(),
             };
             match next_after_failure(facts) {
-                _ if self.ctx.cancel.is_set() => return Err(failure),
                 Next::Stop => return Err(failure),
+                _ if self.is_stopped() => return Err(StepFailure::cancelled(failure.stage)),
                 Next::Rewrite => {
-                    self.notes.push(format!("{}; written again", failure.message));
-                    if let Some(staged) = staged {
+                    self.warn(format!("{}; written again", failure.message));
+                    if let (Some(staged), ErrorClass::Conflict) = (&mut staged, failure.class) {
+                        // Only a conflict tells what has changed, so only after one may the base move over it.
                         staged.base = None;
                     }
                 }
                 Next::Restage => {
-                    self.notes.push(format!("{}; staged again", failure.message));
-                    if let Some(old) = staged.take() {
-                        staging::release_pins(self, &old);
-                    }
+                    self.warn(format!("{}; staged again", failure.message));
+                    staged = None;
                 }
             }
             // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.
             let jitter = u64::from((self.ctx.now)().timestamp_subsec_micros() % 20);
-            self.ctx.runtime.block_on(tokio::time::sleep(Duration::from_millis(5 * u64::from(tries) + jitter)));
+            self.ctx
+                .runtime
+                .block_on(async { tokio::time::sleep(Duration::from_millis(5 * u64::from(tries) + jitter)).await });
         }
+    }
+
+    /// Tells people now and keeps it in the run's log.
+    fn warn(&mut self, text: String) {
+        let line = LogLine {
+            run: self.ctx.run.clone(),
+            step: Some(self.job.id.clone()),
+            attempt: Some(self.id.clone()),
+            at: (self.ctx.now)(),
+            level: LogLevel::Warning,
+            text: text.clone(),
+        };
+        if let Err(error) = self.ctx.runtime.block_on(self.ctx.store.append_log(&[line])) {
+            tracing::warn!(%error, "a warning could not be stored");
+        }
+        self.notes.push(text);
     }
 
     fn take_lease(&mut self) -> Result<Lease, StepFailure> {
@@ -331,10 +430,8 @@ impl Attempt<'_> {
             match answer {
                 Ok(LeaseAnswer::Granted(lease)) => return Ok(lease),
                 Ok(LeaseAnswer::Held(holder)) => {
-                    if self.ctx.cancel.is_set() {
-                        return Err(StepFailure::cancelled("wait for the lease"));
-                    }
-                    if LEASE_PATIENCE < started.elapsed() {
+                    self.go_on("wait for the lease")?;
+                    if self.ctx.faults.patience() <= started.elapsed() {
                         let message = format!(
                             "run {} (process {}) has been writing {} since {}",
                             holder.run,
@@ -345,18 +442,11 @@ impl Attempt<'_> {
                         return Err(StepFailure::user(Code::LEASE_HELD, "take the lease", message)
                             .with_help("wait until that run has ended, or stop that process"));
                     }
-                    self.ctx.runtime.block_on(tokio::time::sleep(pause));
+                    self.ctx.runtime.block_on(async { tokio::time::sleep(pause).await });
                     pause = (pause * 2).min(Duration::from_millis(50));
                 }
                 Err(error) => return Err(EngineError::from(error).into()),
             }
-        }
-    }
-
-    fn release(&mut self, lease: &Lease) {
-        if let Err(error) = self.ctx.runtime.block_on(self.guard.release(lease)) {
-            // The lease dies with this process at the latest.
-            tracing::warn!(%error, "the lease could not be released");
         }
     }
 
@@ -382,7 +472,10 @@ impl Attempt<'_> {
                 }
                 let kind = match failure.class {
                     ErrorClass::Cancelled => FailureKind::Cancelled,
-                    _ if failure.code == Code::TEST_FAILED => FailureKind::RolledBack,
+                    // The tests of a manual script run after it has published.
+                    _ if failure.code == Code::TEST_FAILED && self.strategy() != WriteStrategy::Manual => {
+                        FailureKind::RolledBack
+                    }
                     _ => FailureKind::Failed,
                 };
                 self.remember_failure(&failure, is_last, started, kind);
@@ -405,14 +498,9 @@ impl Attempt<'_> {
 
     fn remember_landed(&mut self, landed: Landed, started: Instant) -> StepOutcome {
         let Landed { snapshot, entry, schema } = landed;
-        let partition = entry.partition.as_ref().map_or_else(String::new, |key| key.to_string());
         self.ctx.remember(self.asset, |memory| {
-            memory.is_ours = true;
-            memory.has_version = true;
-            memory.generation = memory.generation.max(entry.generation);
-            memory.schema_version = memory.schema_version.max(entry.schema_version);
+            memory.take_in(&entry);
             memory.schema = schema.clone().or_else(|| memory.schema.take());
-            memory.rows.insert(partition, entry.rows);
         });
         let (deleted, inserted, rows) = (entry.deleted, entry.inserted, entry.rows);
         let finished = (self.ctx.now)();

@@ -39,8 +39,10 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
         None => lake::head(&staged.session, &alias)?,
     };
     staged.base = Some(base);
+    let _watch = attempt.ctx.cancel.watch(attempt.slot, &staged.session);
     let facts = lake::table_facts(&staged.session, &alias, schema, table)?;
-    refuse_foreign_target(attempt, &staged.session, facts.as_ref())?;
+    attempt.catch_up(&staged.session, facts.as_ref())?;
+    refuse_foreign_target(attempt, facts.as_ref())?;
     let strategy = attempt.strategy();
     let shape = shape(&ShapeFacts {
         script: attempt.script,
@@ -61,36 +63,17 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
 }
 
 /// Refuses a table that nobody of ours made: overwriting it would destroy somebody's work.
-///
-/// A table that this run does not remember may have been made since by another step or another process: its stamps say.
-pub fn refuse_foreign_target(
-    attempt: &Attempt<'_>,
-    session: &Session,
-    facts: Option<&TableFacts>,
-) -> Result<(), StepFailure> {
+pub fn refuse_foreign_target(attempt: &Attempt<'_>, facts: Option<&TableFacts>) -> Result<(), StepFailure> {
     if facts.is_none() || attempt.ctx.memory_of(attempt.asset).is_ours {
         return Ok(());
     }
-    let asset = attempt.asset.to_string();
-    let stamps = lake::stamps_naming(session, &attempt.lake.write_alias(), &asset)?;
-    let entries = stamps.iter().filter_map(|text| from_extra_info(text).ok().flatten()).flatten();
-    let ours: Vec<StampEntry> = entries.filter(|entry| entry.asset == asset).collect();
-    if ours.is_empty() {
-        return Err(StepFailure::user(
-            Code::TARGET_NOT_OURS,
-            "check the target",
-            format!("{asset} exists, but Pintail has not made it"),
-        )
-        .with_help(format!("to let Pintail write it from now on: `pintail adopt {asset}`")));
-    }
-    attempt.ctx.remember(attempt.asset, |memory| {
-        memory.is_ours = true;
-        for entry in &ours {
-            memory.generation = memory.generation.max(entry.generation);
-            memory.schema_version = memory.schema_version.max(entry.schema_version);
-        }
-    });
-    Ok(())
+    let asset = attempt.asset;
+    Err(StepFailure::user(
+        Code::TARGET_NOT_OURS,
+        "check the target",
+        format!("{asset} exists, but Pintail has not made it"),
+    )
+    .with_help(format!("to let Pintail write it from now on: `pintail adopt {asset}`")))
 }
 
 fn guard(
@@ -175,7 +158,7 @@ fn transact(
     strategy: &WriteStrategy,
 ) -> Result<Ended, StepFailure> {
     let lane = attempt.lake.lane();
-    let pass = lane.enter()?;
+    let pass = attempt.enter(&lane)?;
     let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
     if let Some(ended) = check_commits(attempt, &transaction, base, facts)? {
         transaction.roll_back();
@@ -258,9 +241,10 @@ pub fn check_commits(
     facts: Option<&TableFacts>,
 ) -> Result<Option<Ended>, StepFailure> {
     let (schema, table) = attempt.table;
-    let pin = attempt.job.pins.get(&attempt.lake.name).copied().unwrap_or(base);
-    let pin = if attempt.script.reads_target() { base } else { pin };
-    let commits: Vec<SeenCommit> = transaction.commits_since(pin.min(base))?.iter().map(seen).collect();
+    // A lake that the plan did not know may have been made and written since.
+    let planned = attempt.job.pins.get(&attempt.lake.name).copied().unwrap_or(SnapshotId(0));
+    let since = transaction.commits_since(planned.min(base), &attempt.concern(facts))?;
+    let commits: Vec<SeenCommit> = since.iter().map(seen).collect();
     let facts = CheckFacts {
         attempt: &attempt.id,
         step: &attempt.job.id,
@@ -346,7 +330,11 @@ pub fn finish(
     let message = commit_message(&entry);
     let extra_info = to_extra_info(std::slice::from_ref(&entry));
     let words = CommitWords { attempt: &attempt.id, message: &message, extra_info: &extra_info };
-    let snapshot = transaction.commit(&words, || attempt.reach(FaultPoint::Stamped))?;
+    attempt.go_on("commit")?;
+    let snapshot = transaction.commit(&words, || {
+        attempt.reach(FaultPoint::Stamped);
+        attempt.ctx.cancel.shield(attempt.slot);
+    })?;
     attempt.reach(FaultPoint::Committed);
     Ok(Ended::Landed(Box::new(Landed { snapshot, entry, schema })))
 }

@@ -423,12 +423,8 @@ fn run_all(
             duration: outcome.duration,
         });
         match status {
-            TestStatus::Passed => {}
-            TestStatus::Warned => attempt.notes.push(format!(
-                "the test `{}` warns: {}",
-                test.query.name,
-                rows_text(outcome.failures.unwrap_or(0))
-            )),
+            // A warning is told by the result itself.
+            TestStatus::Passed | TestStatus::Warned => {}
             TestStatus::Failed => {
                 let message = format!("`{}`: {}", test.query.name, rows_text(outcome.failures.unwrap_or(0)));
                 failed.push(message.clone());

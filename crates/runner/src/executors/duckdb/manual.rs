@@ -25,6 +25,10 @@ struct Progress {
     inserted: u64,
     deleted: u64,
     commits: u32,
+    /// Inserted and deleted as far as a stamp has told it.
+    stamped: (u64, u64),
+    /// Whether statements that commit follow the one that is sent.
+    has_more: bool,
 }
 
 /// Runs the script.
@@ -51,7 +55,7 @@ fn run_attached(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Ended, Ste
     let session = slot.session()?;
     let _watch = attempt.ctx.cancel.watch(slot.number, &session);
     let lane = attempt.lake.lane();
-    let pass = lane.enter()?;
+    let pass = attempt.enter(&lane)?;
     let outcome = send_all(attempt, &session);
     attempt.sent.extend(session.take_sent());
     drop(pass);
@@ -84,10 +88,10 @@ fn send_all(attempt: &mut Attempt<'_>, session: &Session) -> Result<(Progress, S
     let mut progress = Progress::default();
     let mut open: Option<WriteTransaction<'_>> = None;
     let statements = attempt.script.statements.clone();
-    for (span, need) in statements {
-        if attempt.ctx.cancel.is_set() {
-            return Err(with_progress(StepFailure::cancelled("run the script"), &progress));
-        }
+    for (index, (span, need)) in statements.iter().copied().enumerate() {
+        attempt.go_on("run the script").map_err(|failure| with_progress(failure, &progress))?;
+        let commits = |need: &Need| matches!(need, Need::OwnTransaction | Need::Commit);
+        progress.has_more = statements[index + 1..].iter().any(|(_, need)| commits(need));
         let outcome = send_one(attempt, session, span, need, &mut open, &mut progress);
         outcome.map_err(|failure| with_progress(failure, &progress))?;
     }
@@ -160,7 +164,12 @@ fn commit(
     transaction: WriteTransaction<'_>,
     progress: &mut Progress,
 ) -> Result<(), StepFailure> {
-    let entry = StampEntry { deleted: progress.deleted, inserted: progress.inserted, ..attempt.entry() };
+    let (inserted, deleted) = (progress.inserted - progress.stamped.0, progress.deleted - progress.stamped.1);
+    let mut entry = StampEntry { deleted, inserted, ..attempt.entry() };
+    if progress.has_more {
+        // A crash after this commit leaves a script that has not come to its end.
+        "part".clone_into(&mut entry.strategy);
+    }
     let (message, extra_info) = (commit_message(&entry), to_extra_info(std::slice::from_ref(&entry)));
     let words = CommitWords { attempt: &attempt.id, message: &message, extra_info: &extra_info };
     attempt.reach(FaultPoint::Written);
@@ -168,6 +177,7 @@ fn commit(
         Ok(snapshot) => {
             progress.snapshot = Some(snapshot);
             progress.commits += 1;
+            progress.stamped = (progress.inserted, progress.deleted);
             attempt.reach(FaultPoint::Committed);
             Ok(())
         }

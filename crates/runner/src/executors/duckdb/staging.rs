@@ -1,5 +1,7 @@
 //! Pins and the stage: attach what is read, set the step's variables, run the setup, and evaluate the query exactly once.
 
+use std::sync::Arc;
+
 use pintail_core::annotation::{ColumnDecl, WriteStrategy};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
@@ -9,9 +11,10 @@ use pintail_core::source::Span;
 use pintail_core::sql::strategy::{Deduplicate, STAGE, stage};
 use pintail_core::sql::{Fragment, Ident, Relation, Statement};
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::guard::PinId;
+use pintail_engine::guard::{Guard, PinId};
 use pintail_engine::lake::{self, TableFacts};
 use pintail_engine::{EngineError, Session, WriteTransaction};
+use tokio::runtime::Handle;
 
 use super::attempt::{Attempt, strategy_of};
 use super::shape::{ShapeFacts, shape};
@@ -30,8 +33,24 @@ pub struct Staged {
     pub rows: u64,
     /// The head that the write is prepared against; `None` when it must be read anew.
     pub base: Option<SnapshotId>,
-    pins: Vec<PinId>,
+    _pins: HeldPins,
     _watch: CancelWatch,
+}
+
+/// What a stage pins, each in its lake's guard; let go when dropped, also when the step panics.
+struct HeldPins {
+    runtime: Handle,
+    pins: Vec<(Arc<Guard>, PinId)>,
+}
+
+impl Drop for HeldPins {
+    fn drop(&mut self) {
+        for (guard, pin) in &self.pins {
+            if let Err(error) = self.runtime.block_on(guard.unpin(*pin)) {
+                tracing::warn!(%error, "a pin could not be removed");
+            }
+        }
+    }
 }
 
 /// Stages unless `staged` still holds a stage that may be written.
@@ -48,21 +67,11 @@ pub fn stage_if_needed(
     let outcome = attempt.phase("stage", |attempt| fill(attempt, &mut fresh));
     if let Err(failure) = outcome {
         attempt.sent.extend(fresh.session.take_sent());
-        release_pins(attempt, &fresh);
         return Err(failure);
     }
     *staged = Some(fresh);
     attempt.reach(FaultPoint::Staged);
     Ok(())
-}
-
-/// Lets go of what the stage pinned.
-pub fn release_pins(attempt: &Attempt<'_>, staged: &Staged) {
-    for pin in &staged.pins {
-        if let Err(error) = attempt.ctx.runtime.block_on(attempt.guard.unpin(*pin)) {
-            tracing::warn!(%error, "a pin could not be removed");
-        }
-    }
 }
 
 /// Opens the session with everything attached that the step reads, at its pins.
@@ -88,7 +97,7 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
     // A lake that did not exist when the run was planned is read as it is now.
     attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
 
-    let mut pins = Vec::new();
+    let mut held = HeldPins { runtime: attempt.ctx.runtime.clone(), pins: Vec::new() };
     for name in attempt.script.lakes_needed(&attempt.ctx.project) {
         let Some(location) = attempt.ctx.lakes.get(&name) else { continue };
         let Some(pin) = attempt.pins.get(&name).copied() else {
@@ -102,14 +111,12 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
             let reason = format!("run {} reads it", attempt.ctx.run);
             let now = (attempt.ctx.now)().timestamp_micros();
             let id = attempt.ctx.runtime.block_on(guard.pin(pin, &reason, now)).map_err(EngineError::from)?;
-            pins.push(id);
+            held.pins.push((guard.clone(), id));
         }
         slot.attach_pinned(location, pin)?;
     }
-    if attempt.ctx.cancel.is_set() {
-        return Err(StepFailure::cancelled("stage the query"));
-    }
-    Ok(Staged { session, schema: Schema::default(), rows: 0, base: Some(base), pins, _watch: watch })
+    attempt.go_on("stage the query")?;
+    Ok(Staged { session, schema: Schema::default(), rows: 0, base: Some(base), _pins: held, _watch: watch })
 }
 
 /// Moves the pin to the head when the target has changed since: staging on the old version would be in vain.
@@ -154,7 +161,7 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
     }
     let statements = empty_write(attempt, session, &declared)?;
     let lane = attempt.lake.lane();
-    let pass = lane.enter()?;
+    let pass = attempt.enter(&lane)?;
     let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
     create_schema_if_missing(session, attempt, &transaction)?;
     for statement in &statements {

@@ -30,7 +30,8 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
     let (schema, table) = attempt.table;
     let base = lake::head(&session, &alias)?;
     let facts = lake::table_facts(&session, &alias, schema, table)?;
-    refuse_foreign_target(attempt, &session, facts.as_ref())?;
+    attempt.catch_up(&session, facts.as_ref())?;
+    refuse_foreign_target(attempt, facts.as_ref())?;
     if facts.as_ref().is_some_and(|facts| !facts.is_view) {
         return Err(StepFailure::user(
             Code::TARGET_NOT_OURS,
@@ -42,7 +43,7 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
     attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
     let outcome = attempt.phase("commit", |attempt| {
         let lane = attempt.lake.lane();
-        let pass = lane.enter()?;
+        let pass = attempt.enter(&lane)?;
         let transaction = WriteTransaction::begin(&session, &alias)?;
         if let Some(ended) = check_commits(attempt, &transaction, base, facts.as_ref())? {
             transaction.roll_back();
