@@ -173,6 +173,7 @@ INSERT INTO t VALUES (9);
     let told = folder.run_all();
     expect![[r#"
         P510 test the new data: the test `expression "n < 5"`: 1 row fails
+        at line 2: test expression "n < 5"
         help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
         sample: n
           9

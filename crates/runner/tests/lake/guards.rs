@@ -33,7 +33,7 @@ SELECT * FROM (VALUES (1, 1, 'a'), (NULL, 1, 'b'), (2, NULL, 'c')) t(k, j, v)",
             sample: k|j|v
               NULL|1|b
               2|NULL|c
-            committed: nothing of this step is committed; ducklake://main/t was never written"#]],
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]],
     );
 }
 
@@ -52,7 +52,7 @@ SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (1, 'c'), (3, 'd'), (3, 'e'), (3, 'f')
             sample: k|_pt_count
               3|3
               1|2
-            committed: nothing of this step is committed; ducklake://main/t was never written"#]],
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]],
     );
 }
 
@@ -74,7 +74,7 @@ SELECT * FROM (VALUES (TIMESTAMPTZ '2026-01-01 12:00:00+00', 1), (TIMESTAMPTZ '2
             help: read only the partition's rows: `WHERE in_partition(ts)`
             sample: ts|n
               2026-01-02 00:00:00+00:00|2
-            committed: nothing of this step is committed; ducklake://main/t 2026-01-01 was never written"#]],
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t 2026-01-01 yet"#]],
     );
     // With an identity column `by=` still checks the window.
     check(
@@ -86,7 +86,7 @@ SELECT * FROM (VALUES (TIMESTAMPTZ '2026-01-01 12:00:00+00', 1), (TIMESTAMPTZ '2
             help: read only the partition's rows: `WHERE in_partition(ts)`
             sample: ts|n
               2026-01-02 00:00:00+00:00|2
-            committed: nothing of this step is committed; ducklake://main/t 2026-01-01 was never written"#]],
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t 2026-01-01 yet"#]],
     );
     check(
         &script(
@@ -101,7 +101,7 @@ SELECT $partition_start AS ts UNION ALL SELECT NULL",
             help: filter them out: `WHERE ts IS NOT NULL`
             sample: ts
               NULL
-            committed: nothing of this step is committed; ducklake://main/t 2026-01-01 was never written"#]],
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t 2026-01-01 yet"#]],
     );
 }
 
@@ -113,7 +113,7 @@ fn a_by_column_that_is_missing_or_holds_no_time_is_said() {
         expect![[r#"
             P516 find the slice: the query has no column `ts`, which `by=` names
             at line 1: partitioned daily by=ts
-            committed: nothing of this step is committed; ducklake://main/t 2026-01-01 was never written"#]],
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t 2026-01-01 yet"#]],
     );
     check(
         &script("-- partitioned daily by=n\n-- materialize ducklake://main/t\nSELECT 1 AS n"),
@@ -121,16 +121,16 @@ fn a_by_column_that_is_missing_or_holds_no_time_is_said() {
         expect![[r#"
             P516 find the slice: `by=n` is INTEGER, which holds no time: expected TIMESTAMP WITH TIME ZONE, TIMESTAMP or DATE
             at line 1: partitioned daily by=n
-            committed: nothing of this step is committed; ducklake://main/t 2026-01-01 was never written"#]],
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t 2026-01-01 yet"#]],
     );
     check(
         &script("-- materialize ducklake://main/t key=nope\nSELECT 1 AS n"),
         None,
         expect![[r#"
-            P516 guard the stage: Binder error: Referenced column "nope" not found in FROM clause!
-            Candidate bindings: "n"
-            help: did you mean `n`?
-            committed: nothing of this step is committed; ducklake://main/t was never written"#]],
+            P516 find the key: the query has no column `nope`, which the key names
+            at line 1: materialize ducklake://main/t key=nope
+            help: its columns are n
+            committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]],
     );
 }
 

@@ -56,11 +56,11 @@ fn each_whole_write_is_one_snapshot_and_keeps_the_table() {
     check(
         &told,
         expect![[r#"
-            src: Materialized rows Some(2) -0 +2
-            by_hand: Materialized rows None -0 +1
             appended: Materialized rows Some(2) -0 +2
+            by_hand: Materialized rows None -0 +1
             merged: Materialized rows Some(2) -0 +2
             replaced: Materialized rows Some(2) -0 +2
+            src: Materialized rows Some(2) -0 +2
             viewed: Materialized rows None -0 +0"#]],
     );
     let first = head(&pintail);
@@ -79,11 +79,11 @@ SELECT * FROM (VALUES (2, 'c'), (3, 'd')) t(k, v)
     check(
         &told,
         expect![[r#"
-            src: Materialized rows Some(2) -2 +2
-            by_hand: Materialized rows None -0 +1
             appended: Materialized rows Some(4) -0 +2
+            by_hand: Materialized rows None -0 +1
             merged: Materialized rows Some(3) -1 +2
-            replaced: Materialized rows Some(2) -2 +2"#]],
+            replaced: Materialized rows Some(2) -2 +2
+            src: Materialized rows Some(2) -2 +2"#]],
     );
     // src, replaced, merged, appended and the one INSERT of by_hand; the view needs nothing.
     assert_eq!(head(&pintail), first + 5, "{:#?}", snapshots(&pintail));
