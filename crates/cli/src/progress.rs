@@ -39,6 +39,7 @@ struct Bars {
     all: MultiProgress,
     total: ProgressBar,
     running: BTreeMap<usize, ProgressBar>,
+    unit: &'static str,
     began: Instant,
     done: u64,
 }
@@ -46,7 +47,7 @@ struct Bars {
 impl<'t> Progress<'t> {
     /// Returns the progress of a run of `steps`.
     pub fn new(terminal: &'t Terminal, steps: &[Step], lines: Lines) -> Self {
-        let bars = (terminal.is_live && !terminal.is_json).then(|| Bars::new(steps.len()));
+        let bars = (terminal.is_live && !terminal.is_json).then(|| Bars::new(steps));
         Self { terminal, steps: steps.to_vec(), ended: Vec::new(), end: None, bars, lines }
     }
 
@@ -131,12 +132,13 @@ impl<'t> Progress<'t> {
 }
 
 impl Bars {
-    fn new(steps: usize) -> Self {
+    fn new(steps: &[Step]) -> Self {
         let all = MultiProgress::new();
-        let total = all.add(ProgressBar::new(steps as u64));
+        let total = all.add(ProgressBar::new(steps.len() as u64));
         total.set_style(style("{bar:30} {pos}/{len} {elapsed}{msg}"));
         total.enable_steady_tick(Duration::from_millis(200));
-        Self { all, total, running: BTreeMap::new(), began: Instant::now(), done: 0 }
+        let unit = if steps.iter().all(|step| step.partition.is_some()) { "partitions" } else { "steps" };
+        Self { all, total, running: BTreeMap::new(), unit, began: Instant::now(), done: 0 }
     }
 
     fn start(&mut self, index: usize, step: &Step) {
@@ -154,7 +156,7 @@ impl Bars {
         self.done += 1;
         self.total.inc(1);
         let rate = self.done as f64 / self.began.elapsed().as_secs_f64().max(0.001);
-        self.total.set_message(format!(", {rate:.1} steps/s"));
+        self.total.set_message(format!(", {rate:.1} {}/s", self.unit));
     }
 
     fn clear(self) {

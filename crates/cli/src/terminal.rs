@@ -72,7 +72,8 @@ impl Terminal {
             is_json: globals.json,
             verbosity: globals.verbose,
             is_live: talk && environment.get("TERM") != Some("dumb"),
-            width: columns.or_else(|| comfy_table::Table::new().width().filter(|_| data)),
+            // A terminal that says 0 does not know.
+            width: columns.or_else(|| comfy_table::Table::new().width().filter(|width| data && 0 < *width)),
             colors_data: colors(data),
             colors_talk: colors(talk),
             redactor: RefCell::default(),
