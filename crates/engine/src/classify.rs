@@ -78,6 +78,11 @@ impl EngineMessage {
         self.message.contains("no transaction is active")
     }
 
+    /// Returns whether the text says that another program holds the catalog's file.
+    pub fn is_locked(&self) -> bool {
+        self.message.contains("database is locked")
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
@@ -208,6 +213,7 @@ mod tests {
     fn rollback_without_transaction_is_recognised() {
         let message = EngineMessage::parse("TransactionContext Error: cannot rollback - no transaction is active");
         assert!(message.is_no_transaction());
+        assert!(EngineMessage::parse("Invalid Error: Failed to query: database is locked").is_locked());
         assert!(EngineMessage::parse("Invalid Input Error: No snapshot found at version 9999").is_no_snapshot());
     }
 }

@@ -5,6 +5,7 @@
 //! failed test. One file per benchmark, one line in `BENCHMARKS`; the plain side of a benchmark that writes a lake is
 //! the engine's example `plain`, so that both sides load the same library.
 
+mod backfill;
 mod graph;
 mod lake;
 mod measure;
@@ -42,6 +43,9 @@ const BENCHMARKS: &[Benchmark] = &[
     writes::MERGE,
 ];
 
+/// The one that has no plain side.
+const BACKFILL: &str = "backfill-365";
+
 /// What every benchmark gets.
 struct Bench {
     /// The release binary.
@@ -71,11 +75,16 @@ pub struct BenchArguments {
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Result<()> {
     if arguments.list {
         for benchmark in BENCHMARKS {
-            println!("{:<10} {}", benchmark.name, benchmark.about);
+            println!("{:<14} {}", benchmark.name, benchmark.about);
         }
+        println!("{BACKFILL:<14} time per partition of a backfill of 365 days, first to last, by phase");
         return Ok(());
     }
-    let chosen = choose(&arguments.names)?;
+    let (backfills, named): (Vec<String>, Vec<String>) =
+        arguments.names.iter().cloned().partition(|name| name == BACKFILL);
+    let is_everything = arguments.names.is_empty();
+    let reports_backfill = is_everything || !backfills.is_empty();
+    let chosen = if is_everything || !named.is_empty() { choose(&named)? } else { Vec::new() };
     setup::ensure(repository, &[Set::Engine])?;
     process::run(process::cargo(repository).args(["build", "--release", "--workspace", "--bins", "--examples"]))?;
     let bench = Bench {
@@ -89,7 +98,13 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Res
         eprintln!("{}: {}", benchmark.name, benchmark.about);
         outcomes.push(measure::interleaved(benchmark.name, arguments.rounds, (benchmark.prepare)(&bench)?)?);
     }
-    print!("{}", table::render(&outcomes));
+    if !outcomes.is_empty() {
+        print!("{}", table::render(&outcomes));
+    }
+    if reports_backfill {
+        eprintln!("{BACKFILL}: 365 daily partitions, whether they stay flat");
+        print!("{}", backfill::report(&bench)?);
+    }
     Ok(())
 }
 

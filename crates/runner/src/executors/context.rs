@@ -96,6 +96,11 @@ impl RunContext {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(asset).cloned().unwrap_or_default()
     }
 
+    /// Waits on the run's runtime; a timer can be made only inside it.
+    pub fn pause(&self, time: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
+    }
+
     /// Replaces what is remembered of `asset`.
     pub fn remember(&self, asset: &Asset, change: impl FnOnce(&mut AssetMemory)) {
         change(self.memory.lock().unwrap_or_else(PoisonError::into_inner).entry(asset.clone()).or_default());

@@ -155,7 +155,12 @@ impl From<EngineError> for StepFailure {
             None => ("reach the lake".to_owned(), with_sources(&error)),
         };
         let candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
+        let is_locked = error.failure().is_some_and(|failure| failure.message.is_locked());
         let help = match candidates.as_slice() {
+            [] if is_locked => Some(
+                "another program has the lake's catalog open for writing: close it or wait for it, then run again"
+                    .to_owned(),
+            ),
             [] => None,
             [one] => Some(format!("did you mean `{one}`?")),
             several => Some(format!("near names: {}", several.join(", "))),

@@ -3,16 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
 mod harness;
+mod processes;
 
 mod basics;
+mod crashes;
 mod data_tests;
 mod examples;
+mod failures;
 mod guards;
 mod lineage;
 mod memory;
 mod names;
 mod ownership;
 mod positions;
+mod races;
 mod runs;
 mod schema_changes;
 mod steps;

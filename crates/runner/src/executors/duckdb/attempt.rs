@@ -293,7 +293,7 @@ fn wait(ctx: &RunContext, slot: usize, delay: Duration) {
         if left.is_zero() {
             return;
         }
-        ctx.runtime.block_on(async { tokio::time::sleep(left.min(Duration::from_millis(50))).await });
+        ctx.pause(left.min(Duration::from_millis(50)));
     }
 }
 
@@ -394,9 +394,7 @@ impl<'a> Attempt<'a> {
             }
             // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.
             let jitter = u64::from((self.ctx.now)().timestamp_subsec_micros() % 20);
-            self.ctx
-                .runtime
-                .block_on(async { tokio::time::sleep(Duration::from_millis(5 * u64::from(tries) + jitter)).await });
+            self.ctx.pause(Duration::from_millis(5 * u64::from(tries) + jitter));
         }
     }
 
@@ -442,7 +440,7 @@ impl<'a> Attempt<'a> {
                         return Err(StepFailure::user(Code::LEASE_HELD, "take the lease", message)
                             .with_help("wait until that run has ended, or stop that process"));
                     }
-                    self.ctx.runtime.block_on(async { tokio::time::sleep(pause).await });
+                    self.ctx.pause(pause);
                     pause = (pause * 2).min(Duration::from_millis(50));
                 }
                 Err(error) => return Err(EngineError::from(error).into()),

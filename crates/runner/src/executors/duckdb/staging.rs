@@ -178,9 +178,11 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
     let committed = transaction.commit(&words, || {});
     drop(pass);
     let snapshot = committed?;
+    let slice = attempt.partition().map_or_else(String::new, ToString::to_string);
     attempt.ctx.remember(attempt.asset, |memory| {
         memory.is_ours = true;
         memory.schema_version = entry.schema_version;
+        memory.rows.insert(slice, Some(0));
     });
     Ok(snapshot)
 }
