@@ -11,6 +11,7 @@ use pintail_engine::lake::{self, TableFacts};
 use pintail_engine::transaction::CommitWords;
 
 use super::{Pintail, RunnerError};
+use crate::executors::AssetMemory;
 
 /// What was taken over.
 #[derive(Clone, Debug)]
@@ -45,7 +46,9 @@ impl Pintail {
             .lakes
             .get(name)
             .ok_or_else(|| RunnerError::NotFound { message: format!("there is no lake `{name}`") })?;
-        if self.observe([])?.memory.get(&asset).is_some_and(|memory| memory.is_ours) {
+        // What was taken over may get its partitions afterwards.
+        let may_partition = |memory: &AssetMemory| partition.is_some() && memory.has_uncounted_rows;
+        if self.observe([])?.memory.get(&asset).is_some_and(|memory| memory.is_ours && !may_partition(memory)) {
             return Err(RunnerError::Usage { message: format!("Pintail writes {asset} already; nothing to adopt") });
         }
         let mut slot = self.take_slot();
