@@ -20,6 +20,7 @@ struct Generator {
 
 /// The generated files. A new reference is one line here.
 const GENERATORS: &[Generator] = &[
+    Generator { path: "docs/reference/annotations.md", render: pintail_core::annotation::reference_markdown },
     Generator { path: "docs/reference/diagnostics.md", render: diagnostics },
     Generator { path: "docs/reference/native-files.md", render: native_files },
 ];

@@ -66,7 +66,8 @@ impl EngineMessage {
                 (kind, message, None, Vec::new())
             }
         };
-        let message = without_source_lines(&message);
+        let message = without_suggestions(without_source_lines(&message), &candidates);
+        let candidates = candidates.into_iter().filter(|name| !is_system_name(name)).collect();
         let class = classify(&kind, &message);
         Self { kind, message, position, candidates, class }
     }
@@ -127,6 +128,20 @@ fn without_source_lines(message: &str) -> String {
     message[..end].trim().to_owned()
 }
 
+/// Drops the line that repeats the candidates: they are told as help.
+fn without_suggestions(message: String, candidates: &[String]) -> String {
+    let starts = ["\nCandidate bindings:", "\nDid you mean"];
+    match starts.iter().find_map(|start| message.find(start)) {
+        Some(end) if !candidates.is_empty() => message[..end].trim_end().to_owned(),
+        _ => message,
+    }
+}
+
+/// A table of the engine's own is never what was meant.
+fn is_system_name(name: &str) -> bool {
+    ["information_schema.", "pg_catalog."].iter().any(|schema| name.contains(schema))
+}
+
 fn classify(kind: &str, message: &str) -> ErrorClass {
     if let Some((_, class)) = PHRASES.iter().find(|(phrase, _)| message.contains(phrase)) {
         return *class;
@@ -179,6 +194,10 @@ mod tests {
         assert_eq!(message.message, "Referenced column \"nmae\" not found");
         assert_eq!(message.position, Some(21));
         assert_eq!(message.candidates, ["name", "a"]);
+        let text = text.replace(r#" not found\n"#, r#" not found\nCandidate bindings: \"name\"\n"#);
+        assert_eq!(EngineMessage::parse(&text).message, "Referenced column \"nmae\" not found");
+        let text = text.replace("name, a", "information_schema.tables");
+        assert_eq!(EngineMessage::parse(&text).candidates, [""; 0]);
         let parser = EngineMessage::parse(&format!("Parser Error: {text}"));
         assert_eq!(parser.position, Some(21));
     }

@@ -18,7 +18,7 @@ use crate::session::Session;
 mod commits;
 mod create;
 
-pub use commits::{Commit, commits_between, find_attempt};
+pub use commits::{Commit, Concern, commits_between, commits_concerning, find_attempt};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";
@@ -105,6 +105,13 @@ impl LakeLocation {
         self.attach(session, "attach the lake for the script", &self.sql_name(), "")
     }
 
+    /// Attaches the lake for writing under the name that scripts use, making its catalog when it is missing, without
+    /// anything of ours: what a person who sends SQL by hand has.
+    pub fn attach_plain(&self, instance: &Instance, session: &Session) -> Result<(), EngineError> {
+        self.load_extensions(instance)?;
+        self.attach(session, "attach the lake", &self.sql_name(), "")
+    }
+
     /// Attaches the lake read-only as `alias`, at `snapshot` or at the head.
     pub fn attach_for_reading(
         &self,
@@ -117,6 +124,12 @@ impl LakeLocation {
         self.load_extensions(instance)?;
         let version = snapshot.map_or_else(String::new, |snapshot| format!("SNAPSHOT_VERSION {snapshot}, "));
         self.attach(session, "attach the lake for reading", alias, &format!("READ_ONLY, {version}"))
+    }
+
+    /// Begins a read transaction on the catalog's file and leaves it open.
+    pub fn begin_keeping_open(&self, session: &Session) -> Result<(), EngineError> {
+        session.batch("begin", "BEGIN")?;
+        head(session, &self.write_alias()).map(|_| ())
     }
 
     fn require(&self) -> Result<(), EngineError> {

@@ -7,7 +7,7 @@ use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::sql::{Ident, Literal, Statement};
 
 use crate::error::EngineError;
-use crate::lake::{self, Commit};
+use crate::lake::{self, Commit, Concern};
 use crate::session::Session;
 
 /// An open transaction.
@@ -44,12 +44,12 @@ impl<'a> WriteTransaction<'a> {
         self.snapshot
     }
 
-    /// Returns the commits in (`base`, the transaction's snapshot].
-    pub fn commits_since(&self, base: SnapshotId) -> Result<Vec<Commit>, EngineError> {
-        if self.snapshot <= base {
-            return Ok(Vec::new());
-        }
-        lake::commits_between(self.session, &self.alias, base, Some(self.snapshot))
+    /// Returns the commits after `base` that may matter to `concern`.
+    ///
+    /// A commit that came after the transaction had fixed its snapshot may be among them: DuckLake would refuse the
+    /// COMMIT for it, so it is seen a little earlier.
+    pub fn commits_since(&self, base: SnapshotId, concern: &Concern) -> Result<Vec<Commit>, EngineError> {
+        lake::commits_concerning(self.session, &self.alias, base, concern)
     }
 
     /// Runs one statement and returns its count.

@@ -1,1 +1,14 @@
-//! Pintail testkit.
+//! For tests only: project folders from one string, and the binary run in them with output that can be compared.
+//!
+//! It knows the binary and its output, never the engine. Nothing here sleeps: what is awaited is a file or the end of a
+//! process.
+
+mod normal;
+mod pintail;
+mod project;
+mod waiting;
+
+pub use normal::normalised;
+pub use pintail::{Outcome, Pintail, Running, pintail};
+pub use project::Project;
+pub use waiting::wait_until;

@@ -5,9 +5,14 @@
 //! failed test. One file per benchmark, one line in `BENCHMARKS`; the plain side of a benchmark that writes a lake is
 //! the engine's example `plain`, so that both sides load the same library.
 
+mod backfill;
+mod graph;
+mod lake;
 mod measure;
+mod scripts;
 mod start;
 mod table;
+mod writes;
 
 use std::path::PathBuf;
 
@@ -27,11 +32,30 @@ struct Benchmark {
 }
 
 /// The benchmarks in the order in which they run.
-const BENCHMARKS: &[Benchmark] = &[start::BENCHMARK];
+const BENCHMARKS: &[Benchmark] = &[
+    start::BENCHMARK,
+    scripts::LIST,
+    scripts::CHECK,
+    scripts::PLAN,
+    graph::HUNDRED,
+    graph::UNCHANGED,
+    writes::REPLACE,
+    writes::MERGE,
+];
+
+/// The one that has no plain side.
+const BACKFILL: &str = "backfill-365";
 
 /// What every benchmark gets.
 struct Bench {
+    /// The release binary.
     pintail: PathBuf,
+    /// The engine's example that sends SQL by hand.
+    plain: PathBuf,
+    /// Where the extensions are.
+    extensions: PathBuf,
+    /// Where projects are made.
+    folder: PathBuf,
 }
 
 /// The arguments of `cargo xtask bench`.
@@ -51,20 +75,36 @@ pub struct BenchArguments {
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Result<()> {
     if arguments.list {
         for benchmark in BENCHMARKS {
-            println!("{:<10} {}", benchmark.name, benchmark.about);
+            println!("{:<14} {}", benchmark.name, benchmark.about);
         }
+        println!("{BACKFILL:<14} time per partition of a backfill of 365 days, first to last, by phase");
         return Ok(());
     }
-    let chosen = choose(&arguments.names)?;
+    let (backfills, named): (Vec<String>, Vec<String>) =
+        arguments.names.iter().cloned().partition(|name| name == BACKFILL);
+    let is_everything = arguments.names.is_empty();
+    let reports_backfill = is_everything || !backfills.is_empty();
+    let chosen = if is_everything || !named.is_empty() { choose(&named)? } else { Vec::new() };
     setup::ensure(repository, &[Set::Engine])?;
-    process::run(process::cargo(repository).args(["build", "--release", "--package", "pintail"]))?;
-    let bench = Bench { pintail: repository.pintail("release") };
+    process::run(process::cargo(repository).args(["build", "--release", "--workspace", "--bins", "--examples"]))?;
+    let bench = Bench {
+        pintail: repository.pintail("release"),
+        plain: repository.target().join("release/examples/plain"),
+        extensions: repository.vendor().join("duckdb/extensions"),
+        folder: repository.target().join("bench"),
+    };
     let mut outcomes: Vec<Outcome> = Vec::new();
     for benchmark in chosen {
         eprintln!("{}: {}", benchmark.name, benchmark.about);
         outcomes.push(measure::interleaved(benchmark.name, arguments.rounds, (benchmark.prepare)(&bench)?)?);
     }
-    print!("{}", table::render(&outcomes));
+    if !outcomes.is_empty() {
+        print!("{}", table::render(&outcomes));
+    }
+    if reports_backfill {
+        eprintln!("{BACKFILL}: 365 daily partitions, whether they stay flat");
+        print!("{}", backfill::report(&bench)?);
+    }
     Ok(())
 }
 

@@ -87,6 +87,12 @@ impl TimeSpec {
         self.overlapping(Window { start, end: open.max(start) })
     }
 
+    /// Returns whether `key` ends before the date `start=` begins.
+    pub fn is_before_start(&self, key: &PartitionKey) -> bool {
+        let Some(start) = self.start.map(|date| zone::day_start(self.zone(), date)) else { return false };
+        self.window(key).is_ok_and(|window| window.end <= start)
+    }
+
     /// Returns the partitions that share time with `window`.
     pub fn overlapping(&self, window: Window) -> Partitions {
         Partitions::new(self.unit, self.zone(), window)

@@ -121,6 +121,16 @@ pub enum PlanError {
         /// Why.
         source: PartitionError,
     },
+    /// The partition lies before `start=`.
+    #[error("`{script}`: the partition {key} lies before its start {start}; move `start=` to write it")]
+    BeforeStart {
+        /// The script.
+        script: ScriptName,
+        /// The partition.
+        key: PartitionKey,
+        /// The declared start.
+        start: chrono::NaiveDate,
+    },
     /// The partition lies in the future.
     #[error("`{script}`: the partition {key} has not begun yet")]
     Future {
@@ -186,7 +196,7 @@ fn partitions(
     let wrong = |source| PlanError::Partition { script: script.name.clone(), source };
     let keys: Vec<PartitionKey> = match &request.partitions {
         Partitions::LastClosed => vec![spec.last_closed(facts.now)],
-        Partitions::Named(text) => translate_argument(text, spec).map_err(wrong)?.collect(),
+        Partitions::Named(text) => named(script, spec, translate_argument(text, spec).map_err(wrong)?)?,
         Partitions::Of { script, keys } if *script == position => keys.clone(),
         Partitions::Of { script, keys } => {
             overlapping_keys(spec, facts.scripts[*script].partition.as_ref(), keys).map_err(wrong)?
@@ -201,6 +211,21 @@ fn partitions(
             }
         })
         .collect()
+}
+
+/// Returns the named partitions that the script has; a coarser name may reach back before its start.
+fn named(
+    script: &ScriptFacts,
+    spec: &TimeSpec,
+    keys: impl Iterator<Item = PartitionKey>,
+) -> Result<Vec<PartitionKey>, PlanError> {
+    let (before, after): (Vec<PartitionKey>, Vec<PartitionKey>) = keys.partition(|key| spec.is_before_start(key));
+    match (spec.start, before.first()) {
+        (Some(start), Some(key)) if after.is_empty() => {
+            Err(PlanError::BeforeStart { script: script.name.clone(), key: key.clone(), start })
+        }
+        _ => Ok(after),
+    }
 }
 
 /// Returns the partitions of `spec` that share time with `keys` of `other`, in order, each once.

@@ -1,8 +1,8 @@
 //! The lake's commits as its catalog keeps them: which snapshot changed what, and the stamps of ours.
 
-use pintail_core::id::{AttemptId, SnapshotId};
-use pintail_core::sql::Literal;
+use pintail_core::id::{AttemptId, SnapshotId, TableId};
 use pintail_core::sql::changes::ChangeSet;
+use pintail_core::sql::{Ident, Literal};
 
 use super::metadata;
 use crate::error::EngineError;
@@ -13,8 +13,8 @@ use crate::session::Session;
 pub struct Commit {
     /// The snapshot that it made.
     pub snapshot: SnapshotId,
-    /// When, in microseconds since 1970 UTC.
-    pub at_micros: i64,
+    /// When, in microseconds since 1970 UTC; `None` where it was not asked.
+    pub at_micros: Option<i64>,
     /// What it changed.
     pub changes: ChangeSet,
     /// Who says to have made it.
@@ -75,4 +75,53 @@ pub fn find_attempt(
         |row| row.get(0).map(SnapshotId),
     )?;
     Ok(found.into_iter().next())
+}
+
+/// What a commit must be about to matter to a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Concern {
+    /// The canonical asset.
+    pub asset: String,
+    /// The table's schema and name, as DuckLake writes them when a table is created.
+    pub name: (String, String),
+    /// Its table; `None` when it did not exist.
+    pub table: Option<TableId>,
+}
+
+/// Returns the commits after `after` that may matter to `concern`, in order: all of other writers, and those of Pintail
+/// that name the asset or its table. The others are left out by the catalog, so that a long run stays linear.
+pub fn commits_concerning(
+    session: &Session,
+    alias: &str,
+    after: SnapshotId,
+    concern: &Concern,
+) -> Result<Vec<Commit>, EngineError> {
+    let by_table = concern.table.map_or_else(String::new, |table| {
+        format!("\n                  OR regexp_matches(changes_made, ':{}(,|$)')", table.0)
+    });
+    session.rows(
+        "read the commits since",
+        &format!(
+            "SELECT snapshot_id, changes_made, author, commit_message, commit_extra_info
+             FROM {metadata}.ducklake_snapshot_changes
+             WHERE {after} < snapshot_id
+               AND (author IS DISTINCT FROM 'pintail'
+                  OR contains(commit_extra_info, {asset})
+                  OR contains(lower(changes_made), lower({name})){by_table})
+             ORDER BY snapshot_id",
+            metadata = metadata(alias),
+            asset = Literal::new(&concern.asset),
+            name = Literal::new(format!("{}.{}", Ident::new(&concern.name.0), Ident::new(&concern.name.1)))
+        ),
+        |row| {
+            Ok(Commit {
+                snapshot: SnapshotId(row.get(0)?),
+                at_micros: None,
+                changes: ChangeSet::parse(&row.get::<_, Option<String>>(1)?.unwrap_or_default()),
+                author: row.get(2)?,
+                message: row.get(3)?,
+                extra_info: row.get(4)?,
+            })
+        },
+    )
 }

@@ -210,9 +210,8 @@ impl Cursor<'_> {
                 _ => {}
             }
             // An opening parenthesis before a query word belongs to the query.
-            let parenthesised = depth == 1
-                && token.kind == TokenKind::Open
-                && self.tokens.get(at + 1).is_some_and(|next| is_query_word(next));
+            let parenthesised =
+                depth == 1 && token.kind == TokenKind::Open && self.tokens.get(at + 1).is_some_and(is_query_word);
             (parenthesised || (depth == 0 && is_query_word(token) && !self.is_default_values(at))).then_some(at)
         });
         let query =

@@ -53,6 +53,10 @@ pub struct RunContext {
 pub struct AssetMemory {
     /// Whether Pintail has written or adopted it.
     pub is_ours: bool,
+    /// Whether it holds a version: not merely the empty table that a first run reads.
+    pub has_version: bool,
+    /// Whether it was taken over with rows whose slices nobody counted.
+    pub has_uncounted_rows: bool,
     /// How often its table was made anew.
     pub generation: u32,
     /// How often its columns changed.
@@ -67,6 +71,8 @@ impl AssetMemory {
     /// Takes in what a commit of ours says.
     pub fn take_in(&mut self, entry: &StampEntry) {
         self.is_ours = true;
+        // A table that was only made for its first reader has no rows of anyone yet; an adopted one has.
+        self.has_version |= entry.strategy != "create";
         self.generation = self.generation.max(entry.generation);
         self.schema_version = self.schema_version.max(entry.schema_version);
         if entry.is_version() {

@@ -22,6 +22,8 @@ struct Open {
     // Declared in this order so that the session goes before its instance.
     session: Session,
     instance: Instance,
+    /// A read transaction per lake that keeps its SQLite file open.
+    keepers: BTreeMap<LakeName, Session>,
     /// Lakes attached for writing, and whether they have all that Pintail needs.
     writing: BTreeMap<LakeName, bool>,
     pinned: BTreeMap<LakeName, SnapshotId>,
@@ -42,11 +44,23 @@ impl Slot {
     pub fn attach_for_writing(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
         let open = self.open()?;
         match open.writing.get(&lake.name) {
-            Some(true) => return Ok(()),
+            Some(true) => return self.keep_open(lake),
             Some(false) => lake.prepare_attached(&open.session)?,
             None => lake.attach_for_writing(&open.instance, &open.session)?,
         }
         open.writing.insert(lake.name.clone(), true);
+        self.keep_open(lake)
+    }
+
+    /// Keeps the lake's SQLite file open until the next step, by a read transaction that is begun before the last one ends.
+    ///
+    /// DuckDB closes the file after every transaction, and whoever closes it last empties the write-ahead log under an
+    /// exclusive lock; another slot that opens the file in that moment waits a whole second.
+    fn keep_open(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
+        let open = self.open()?;
+        let keeper = open.instance.session()?;
+        lake.begin_keeping_open(&keeper)?;
+        open.keepers.insert(lake.name.clone(), keeper);
         Ok(())
     }
 
@@ -104,7 +118,13 @@ impl Slot {
         if self.open.is_none() {
             let instance = Instance::open(self.options.clone())?;
             let session = instance.session()?;
-            self.open = Some(Open { session, instance, writing: BTreeMap::new(), pinned: BTreeMap::new() });
+            self.open = Some(Open {
+                session,
+                keepers: BTreeMap::new(),
+                instance,
+                writing: BTreeMap::new(),
+                pinned: BTreeMap::new(),
+            });
         }
         Ok(self.open.as_mut().expect("it was opened just now"))
     }

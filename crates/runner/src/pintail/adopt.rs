@@ -45,6 +45,9 @@ impl Pintail {
             .lakes
             .get(name)
             .ok_or_else(|| RunnerError::NotFound { message: format!("there is no lake `{name}`") })?;
+        if self.observe([])?.memory.get(&asset).is_some_and(|memory| memory.is_ours) {
+            return Err(RunnerError::Usage { message: format!("Pintail writes {asset} already; nothing to adopt") });
+        }
         let mut slot = self.take_slot();
         if location.exists() {
             slot.attach_existing(location)?;

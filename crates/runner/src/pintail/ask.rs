@@ -3,6 +3,7 @@
 use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, RunId, SnapshotId};
 use pintail_core::plan::{Reason, Step};
+use pintail_core::source::Span;
 use pintail_core::sql::{Ident, Relation};
 use pintail_engine::lake::{self, TableFacts};
 use pintail_engine::result::ResultSet;
@@ -44,20 +45,25 @@ impl Pintail {
     pub fn query(&self, sql: &str, at: Option<SnapshotId>, limit: Option<u64>) -> Result<ResultSet, RunnerError> {
         let (_instance, session) = self.reading_session(at)?;
         let _watch = self.cancel.watch(usize::MAX, &session);
-        let result = match limit {
-            Some(limit) => session.query("run the query", &format!("SELECT * FROM (\n{sql}\n) LIMIT {limit}")),
-            None => session.query("run the query", sql),
+        let (before, after) = match limit {
+            Some(limit) => ("SELECT * FROM (\n", format!("\n) LIMIT {limit}")),
+            None => ("", String::new()),
         };
-        result.map_err(|error| self.query_failure(error, at))
+        session.query("run the query", &format!("{before}{sql}{after}")).map_err(|error| {
+            if at.is_some() && is_no_snapshot(&error) {
+                return self.attach_failure(error, at);
+            }
+            let original = |position: usize| position.saturating_sub(before.len());
+            StepFailure::in_text(error, original, Span::new(0, sql.len())).into()
+        })
     }
 
-    fn query_failure(&self, error: pintail_engine::EngineError, at: Option<SnapshotId>) -> RunnerError {
-        let is_no_snapshot = error.failure().is_some_and(|failure| failure.message.is_no_snapshot());
-        match (is_no_snapshot, at) {
+    fn attach_failure(&self, error: pintail_engine::EngineError, at: Option<SnapshotId>) -> RunnerError {
+        match (is_no_snapshot(&error), at) {
             (true, Some(at)) => RunnerError::NotFound {
                 message: format!("there is no snapshot {at}; `pintail history` lists those that Pintail made"),
             },
-            _ => RunnerError::Step(Box::new(StepFailure::from(error))),
+            _ => error.into(),
         }
     }
 
@@ -69,7 +75,7 @@ impl Pintail {
             let pin = at.filter(|_| location.name == self.project.default_lake);
             location
                 .attach_for_reading(&instance, &session, &location.sql_name(), pin)
-                .map_err(|error| self.query_failure(error, pin))?;
+                .map_err(|error| self.attach_failure(error, pin))?;
         }
         let default = self.lakes.get(&self.project.default_lake).filter(|lake| lake.exists());
         if let Some(default) = default {
@@ -245,4 +251,8 @@ impl Pintail {
         let Asset::Lake { lake, schema, table } = asset else { return None };
         Some(Relation::in_catalog(&lake::sql_name(lake), schema, table))
     }
+}
+
+fn is_no_snapshot(error: &pintail_engine::EngineError) -> bool {
+    error.failure().is_some_and(|failure| failure.message.is_no_snapshot())
 }

@@ -14,7 +14,7 @@ pub struct BackfillRange {
     pub script: String,
     /// The first partition; `start=` when absent.
     pub from: Option<String>,
-    /// The last partition, included; the last closed one when absent.
+    /// Where to end, not included: the range is `[from, to)`; after the last closed one when absent.
     pub to: Option<String>,
     /// Only partitions that were never written.
     pub missing: bool,
@@ -97,25 +97,22 @@ impl Pintail {
                 message: format!("`{}` has no `start=`, so say where to begin: `--from <partition>`", script.name()),
             })?,
         };
-        let last = match &range.to {
-            Some(text) => last_of(spec, text).map_err(wrong)?,
-            None => spec.last_closed(now),
-        };
+        let Some(text) = &range.to else { return Ok((first, spec.last_closed(now))) };
+        let end = first_of(spec, text).map_err(wrong)?;
+        if spec.window(&end).map_err(wrong)?.start <= spec.window(&first).map_err(wrong)?.start {
+            return Err(RunnerError::Usage {
+                message: format!("nothing lies from {first} to {end}: the end itself is not included"),
+            });
+        }
+        let last = spec.previous(&end).map_err(wrong)?;
         Ok((first, last))
     }
 }
 
-/// A coarser text, such as a month for a daily script, means all that it holds.
+/// A coarser text, such as a month for a daily script, means the first that it holds.
 fn first_of(spec: &TimeSpec, text: &str) -> Result<PartitionKey, pintail_core::partition::PartitionError> {
     match spec.parse_key(text) {
         Ok(key) => Ok(key),
         Err(error) => pintail_core::partition::translate_argument(text, spec)?.next().ok_or(error),
-    }
-}
-
-fn last_of(spec: &TimeSpec, text: &str) -> Result<PartitionKey, pintail_core::partition::PartitionError> {
-    match spec.parse_key(text) {
-        Ok(key) => Ok(key),
-        Err(error) => pintail_core::partition::translate_argument(text, spec)?.last().ok_or(error),
     }
 }

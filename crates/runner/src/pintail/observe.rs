@@ -143,7 +143,7 @@ fn stamps_of(commits: &[Commit]) -> Vec<LakeStamp> {
         .flat_map(|commit| {
             // A stamp of ours that cannot be read is a foreign commit to us; the rows it wrote are in the lake.
             let entries = commit.extra_info.as_deref().and_then(|text| from_extra_info(text).ok().flatten());
-            let at = DateTime::<Utc>::from_timestamp_micros(commit.at_micros).unwrap_or_default();
+            let at = commit.at_micros.and_then(DateTime::<Utc>::from_timestamp_micros).unwrap_or_default();
             let snapshot = commit.snapshot;
             entries.unwrap_or_default().into_iter().map(move |entry| LakeStamp { snapshot, at, entry })
         })
@@ -209,6 +209,8 @@ fn remember(state: SliceState, seen: &mut Observation) {
     let version = state.current.as_ref().filter(|current| !StampEntry::NO_VERSION.contains(&current.strategy.as_str()));
     if let Some(current) = &state.current {
         memory.is_ours = true;
+        memory.has_version |= current.strategy != "create";
+        memory.has_uncounted_rows |= current.strategy == "adopt";
         memory.generation = memory.generation.max(current.generation);
         memory.schema_version = memory.schema_version.max(current.schema_version);
     }

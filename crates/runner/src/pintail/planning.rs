@@ -113,8 +113,6 @@ impl Pintail {
             let mut upstream: Vec<usize> =
                 graph.incoming(*node).filter_map(|edge| runnable.place.get(&edge.upstream).copied()).collect();
             upstream.extend(self.test_upstream(script, &runnable.place));
-            upstream.sort_unstable();
-            upstream.dedup();
             let reads: BTreeSet<Asset> = script
                 .reads()
                 .into_iter()
@@ -124,6 +122,11 @@ impl Pintail {
                     None => vec![asset.clone()],
                 })
                 .collect();
+            // What is behind a view comes first too, whether or not the view itself has to be made.
+            let writers = reads.iter().filter_map(|asset| graph.writer(asset)).filter(|writer| writer != node);
+            upstream.extend(writers.filter_map(|writer| runnable.place.get(&writer).copied()));
+            upstream.sort_unstable();
+            upstream.dedup();
             runnable.place.insert(*node, runnable.facts.len());
             runnable.facts.push(ScriptFacts {
                 name: script.name().clone(),
@@ -154,7 +157,7 @@ impl Pintail {
             .filter_map(|node| place.get(&node).copied())
     }
 
-    /// Returns for each view of the project the assets behind it, views behind views resolved.
+    /// Returns for each view of the project the assets behind it: views, and what is behind those in turn.
     fn behind_views(&self) -> BTreeMap<Asset, BTreeSet<Asset>> {
         let mut behind: BTreeMap<Asset, BTreeSet<Asset>> = BTreeMap::new();
         for node in self.project.graph.order() {
@@ -163,7 +166,7 @@ impl Pintail {
             let reads = script
                 .reads()
                 .into_iter()
-                .flat_map(|asset| behind.get(asset).cloned().unwrap_or_else(|| BTreeSet::from([asset.clone()])))
+                .flat_map(|asset| behind.get(asset).into_iter().flatten().chain([asset]).cloned().collect::<Vec<_>>())
                 .collect();
             behind.insert(target.clone(), reads);
         }

@@ -98,7 +98,10 @@ impl Pintail {
                     failures: outcome.failures,
                     ignored: outcome.ignored,
                     sample: outcome.sample,
-                    error: outcome.error.map(|error| error.message),
+                    error: outcome.error.map(|error| match error.help {
+                        Some(help) => format!("{}; {help}", error.message),
+                        None => error.message,
+                    }),
                 });
             }
             tested.push(report);

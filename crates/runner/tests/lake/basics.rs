@@ -2,15 +2,7 @@
 
 use pintail_runner::pintail::PlanRequest;
 
-use crate::harness::Folder;
-
-fn at(partition: &str) -> PlanRequest {
-    PlanRequest { partition: Some(partition.to_owned()), ..PlanRequest::default() }
-}
-
-fn forced() -> PlanRequest {
-    PlanRequest { force: true, ..PlanRequest::default() }
-}
+use crate::harness::{Folder, at, forced};
 
 #[test]
 fn a_step_reads_what_an_earlier_step_of_the_run_wrote_and_a_second_run_does_nothing() {

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
+use pintail_core::id::SnapshotId;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
-use pintail_core::id::SnapshotId;
 use pintail_runner::executors::{StepFailure, StepOutcome};
 use pintail_runner::pintail::PlanRequest;
 use pintail_runner::project::compile;
@@ -68,8 +68,43 @@ impl Folder {
         self.temp.path()
     }
 
+    /// Returns what `check` says, one finding a line: severity, code, file and line, message.
+    pub fn check(&self) -> Vec<String> {
+        let compiled = compile(load_project(self.path(), None, &Environment::default())).unwrap();
+        let line = |path: &str, at: usize| {
+            let text = std::fs::read_to_string(self.path().join(path)).unwrap_or_default();
+            text.get(..at).unwrap_or_default().matches('\n').count() + 1
+        };
+        compiled
+            .diagnostics
+            .iter()
+            .map(|d| {
+                let path = d.path.to_string();
+                format!(
+                    "{:?} {} {path}:{} {}",
+                    d.severity,
+                    d.code,
+                    line(&path, d.span.map_or(0, |span| span.start)),
+                    d.message
+                )
+            })
+            .collect()
+    }
+
+    /// Returns the lake's own text of a failed step: everything that the user is told.
+    pub fn told_of(&self, told: &Told, name: &str) -> String {
+        let script = name.split(' ').next().unwrap();
+        let file = std::fs::read_to_string(self.path().join(format!("pipelines/{script}.sql"))).unwrap_or_default();
+        failure_text(told.failure(name), &file)
+    }
+
     /// Opens the project.
     pub fn open(&self) -> Pintail {
+        self.open_at(Utc::now)
+    }
+
+    /// Opens the project at another time.
+    pub fn open_at(&self, now: fn() -> DateTime<Utc>) -> Pintail {
         let project = load_project(self.path(), None, &Environment::default());
         let compiled = compile(project).unwrap();
         let errors: Vec<String> = compiled
@@ -79,7 +114,7 @@ impl Folder {
             .map(|d| format!("{}: {} {}", d.path, d.code, d.message))
             .collect();
         assert_eq!(errors, Vec::<String>::new());
-        Pintail::open(Arc::new(compiled), settings()).unwrap()
+        Pintail::open(Arc::new(compiled), Settings { now, ..settings() }).unwrap()
     }
 
     /// Plans and runs.
@@ -96,6 +131,92 @@ impl Folder {
     pub fn query(&self, sql: &str) -> Vec<String> {
         query(&self.open(), sql, None)
     }
+}
+
+/// Returns everything that a failure tells, the place as the text that stands there.
+fn failure_text(failure: &StepFailure, file: &str) -> String {
+    let mut lines = vec![format!("{} {}: {}", failure.code, failure.stage, failure.message)];
+    if let Some(span) = failure.span {
+        let line = file[..span.start].matches('\n').count() + 1;
+        let there = &file[span.start..];
+        let text = match span.start < span.end {
+            true => &file[span.start..span.end],
+            false => there.lines().next().unwrap_or_default(),
+        };
+        lines.push(format!("at line {line}: {text}"));
+    }
+    lines.extend(failure.help.iter().map(|help| format!("help: {help}")));
+    if let Some(sample) = &failure.sample {
+        lines.push(format!("sample: {}", sample.columns.join("|")));
+        for row in &sample.rows {
+            let row: Vec<&str> = row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
+            lines.push(format!("  {}", row.join("|")));
+        }
+    }
+    lines.push(format!("committed: {}", failure.committed));
+    lines.join("\n")
+}
+
+/// Requests one partition.
+pub fn at(partition: &str) -> PlanRequest {
+    PlanRequest { partition: Some(partition.to_owned()), ..PlanRequest::default() }
+}
+
+/// Requests one partition of one script, whether it is due or not.
+pub fn force_at(script: &str, partition: &str) -> PlanRequest {
+    PlanRequest { force: true, ..only_at(script, partition) }
+}
+
+/// Requests one partition of one script.
+pub fn only_at(script: &str, partition: &str) -> PlanRequest {
+    PlanRequest { select: Some(script.to_owned()), ..at(partition) }
+}
+
+/// Requests one script.
+pub fn only(script: &str) -> PlanRequest {
+    PlanRequest { select: Some(script.to_owned()), ..PlanRequest::default() }
+}
+
+/// Requests one script, whether it is due or not.
+pub fn force(script: &str) -> PlanRequest {
+    PlanRequest { force: true, ..only(script) }
+}
+
+/// Requests everything, whether it is due or not.
+pub fn forced() -> PlanRequest {
+    PlanRequest { force: true, ..PlanRequest::default() }
+}
+
+/// Requests everything anew.
+pub fn refreshed() -> PlanRequest {
+    PlanRequest { full_refresh: true, ..PlanRequest::default() }
+}
+
+/// Plans without running; one line per step with its reason.
+pub fn planned(pintail: &Pintail, request: &PlanRequest) -> Vec<String> {
+    let (plan, _) = pintail.plan(request).unwrap();
+    let name = |step: &pintail_core::plan::Step| match &step.partition {
+        Some(partition) => format!("{} {partition}: {}", step.name, step.reason),
+        None => format!("{}: {}", step.name, step.reason),
+    };
+    plan.steps.iter().map(name).collect()
+}
+
+/// Returns what the catalog says of a table of the default lake.
+pub fn facts(pintail: &Pintail, table: &str) -> pintail_engine::lake::TableFacts {
+    pintail.table(&pintail.parse_asset(table).unwrap()).unwrap().unwrap().facts
+}
+
+/// Runs SQL on the default lake as somebody else would, without any stamp; `lake` is the alias.
+pub fn foreign(pintail: &Pintail, sql: &str) {
+    use pintail_engine::{Instance, InstanceOptions};
+    let options = InstanceOptions { extensions: settings().extensions, ..InstanceOptions::default() };
+    let instance = Instance::open(options).unwrap();
+    let session = instance.session().unwrap();
+    let location = pintail.lakes().values().find(|lake| lake.name.as_str() == "main").unwrap();
+    location.attach_for_writing(&instance, &session).unwrap();
+    session.batch("name the lake", &format!("USE {}", location.write_alias())).unwrap();
+    session.batch("write from outside", sql).unwrap();
 }
 
 fn settings() -> Settings {
@@ -119,7 +240,8 @@ pub fn run(pintail: &Pintail, request: &PlanRequest) -> Told {
                 Some(partition) => format!("{} {partition}", step.name),
                 None => step.name.to_string(),
             };
-            let mut ended = Ended { name, state, rows: None, changed: (0, 0), snapshot: None, failure: None, notes: Vec::new() };
+            let mut ended =
+                Ended { name, state, rows: None, changed: (0, 0), snapshot: None, failure: None, notes: Vec::new() };
             if let Some(report) = report {
                 ended.notes = report.notes.clone();
                 match report.outcome {
@@ -145,13 +267,23 @@ impl Told {
         self.steps.iter().find(|step| step.name == name).unwrap_or_else(|| panic!("no step {name}: {}", self.text()))
     }
 
+    /// Returns one line of notes per step.
+    pub fn notes(&self) -> Vec<String> {
+        self.steps.iter().flat_map(|step| step.notes.iter().map(|note| format!("{}: {note}", step.name))).collect()
+    }
+
     /// Returns one line per step.
     pub fn text(&self) -> String {
         let line = |step: &Ended| match &step.failure {
             Some(failure) => format!("{}: {:?}: {}", step.name, step.state, failure.message),
-            None => format!("{}: {:?} rows {:?} -{} +{}", step.name, step.state, step.rows, step.changed.0, step.changed.1),
+            None => {
+                format!("{}: {:?} rows {:?} -{} +{}", step.name, step.state, step.rows, step.changed.0, step.changed.1)
+            }
         };
-        self.steps.iter().map(line).collect::<Vec<_>>().join("\n")
+        let mut lines: Vec<String> = self.steps.iter().map(line).collect();
+        // Two slots end their steps in any order.
+        lines.sort_unstable();
+        lines.join("\n")
     }
 
     /// Asserts that every step was materialized.
@@ -173,6 +305,8 @@ pub fn query(pintail: &Pintail, sql: &str, at: Option<SnapshotId>) -> Vec<String
         .text_rows()
         .unwrap()
         .into_iter()
-        .map(|row| row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect::<Vec<_>>().join("|"))
+        .map(|row| {
+            row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect::<Vec<_>>().join("|")
+        })
         .collect()
 }

@@ -1,9 +1,22 @@
 //! The runner on real lakes: every case opens a project in a folder of its own and runs it as a face would.
 
+#![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
+
 mod harness;
 mod processes;
 
 mod basics;
 mod crashes;
+mod data_tests;
+mod examples;
 mod failures;
+mod guards;
+mod lineage;
+mod memory;
+mod names;
+mod ownership;
+mod positions;
 mod races;
+mod schema_changes;
+mod steps;
+mod strategies;

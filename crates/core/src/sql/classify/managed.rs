@@ -26,6 +26,8 @@ pub struct Managed<'b> {
 pub fn managed<'b>(body: &'b ParsedBody, ctx: &ClassifyContext<'_>) -> Managed<'b> {
     let mut managed = split(body, ctx);
     match managed.query {
+        // A query that cannot be parsed is told once, as that.
+        Some(query) if query.query.is_none() && has_error_in(body, query.span) => {}
         Some(query) => check_query(ctx, query, &mut managed.diagnostics),
         None if body.error.is_none() && !tells_where_the_rows_are(&managed.diagnostics) => {
             managed.diagnostics.push(no_query(ctx));
@@ -58,6 +60,10 @@ fn test_not_query(ctx: &ClassifyContext<'_>, place: Option<Span>) -> Diagnostic 
 fn no_query(ctx: &ClassifyContext<'_>) -> Diagnostic {
     Diagnostic::new(Code::SQL_NO_QUERY, ctx.file.path.as_str(), None, "there is no query whose rows could be written")
         .with_help(format!("end the body with one query, or write with your own statements: `{}`", ctx.manual_line()))
+}
+
+fn has_error_in(body: &ParsedBody, span: Span) -> bool {
+    body.error.as_ref().is_some_and(|error| error.span.start <= span.end)
 }
 
 /// Returns whether a refused statement already explains why there is no query.

@@ -12,7 +12,7 @@ use pintail_core::sql::stamp::StampEntry;
 use pintail_core::write::{ErrorClass, Facts, Next, next_after_failure};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
-use pintail_engine::lake::{self, TableFacts};
+use pintail_engine::lake::{self, Concern, TableFacts};
 use pintail_engine::lane::{Lane, LanePass};
 use pintail_engine::session::SentStatement;
 use pintail_engine::{EngineError, LakeLocation, Session};
@@ -144,7 +144,7 @@ impl Attempt<'_> {
     pub fn catch_up(&self, session: &Session, table: Option<&TableFacts>) -> Result<(), StepFailure> {
         let planned = self.job.pins.get(&self.lake.name).copied().unwrap_or(SnapshotId(0));
         let asset = self.asset.to_string();
-        for commit in lake::commits_between(session, &self.lake.write_alias(), planned, None)? {
+        for commit in lake::commits_concerning(session, &self.lake.write_alias(), planned, &self.concern(table))? {
             let is_made = commit.changes.creates(self.table.0, self.table.1);
             let touches = is_made || table.is_some_and(|table| commit.changes.touches_table(table.id));
             let stamps = commit::seen(&commit).stamps;
@@ -158,6 +158,15 @@ impl Attempt<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Returns what a commit must be about to matter to this write.
+    pub fn concern(&self, table: Option<&TableFacts>) -> Concern {
+        Concern {
+            asset: self.asset.to_string(),
+            name: (self.table.0.to_owned(), self.table.1.to_owned()),
+            table: table.map(|table| table.id),
+        }
     }
 
     /// Returns the partition.
@@ -476,7 +485,7 @@ impl<'a> Attempt<'a> {
         };
         match self.ctx.memory_of(self.asset).is_ours {
             true => format!("{what} is as it was before this run; nothing of this step is committed"),
-            false => format!("nothing of this step is committed; {what} was never written"),
+            false => format!("nothing of this step is committed; Pintail has not written {what} yet"),
         }
     }
 

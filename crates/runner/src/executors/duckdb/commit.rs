@@ -67,12 +67,13 @@ pub fn refuse_foreign_target(attempt: &Attempt<'_>, facts: Option<&TableFacts>) 
     if facts.is_none() || attempt.ctx.memory_of(attempt.asset).is_ours {
         return Ok(());
     }
+    let asset = attempt.asset;
     Err(StepFailure::user(
         Code::TARGET_NOT_OURS,
         "check the target",
-        format!("{} exists, but Pintail has not made it", attempt.asset),
+        format!("{asset} exists, but Pintail has not made it"),
     )
-    .with_help(format!("to let Pintail write it from now on: `pintail adopt {}`", attempt.asset)))
+    .with_help(format!("to let Pintail write it from now on: `pintail adopt {asset}`")))
 }
 
 fn guard(
@@ -240,7 +241,8 @@ pub fn check_commits(
     let (schema, table) = attempt.table;
     // A lake that the plan did not know may have been made and written since.
     let planned = attempt.job.pins.get(&attempt.lake.name).copied().unwrap_or(SnapshotId(0));
-    let commits: Vec<SeenCommit> = transaction.commits_since(planned.min(base))?.iter().map(seen).collect();
+    let since = transaction.commits_since(planned.min(base), &attempt.concern(facts))?;
+    let commits: Vec<SeenCommit> = since.iter().map(seen).collect();
     let facts = CheckFacts {
         attempt: &attempt.id,
         step: &attempt.job.id,
@@ -295,9 +297,11 @@ fn stamp(
 ) -> StampEntry {
     let memory = attempt.ctx.memory_of(attempt.asset);
     let slice = attempt.partition().map_or_else(String::new, |key| key.to_string());
-    let before = match facts {
-        None => Some(0),
-        Some(_) => memory.rows.get(&slice).copied().flatten(),
+    let before = match (facts, memory.rows.get(&slice)) {
+        (None, _) => Some(0),
+        (Some(_), Some(rows)) => *rows,
+        // A slice of our own table that was never written is empty.
+        (Some(_), None) => (!memory.has_uncounted_rows).then_some(0),
     };
     let rows = match strategy {
         WriteStrategy::Replace => Some(counts.inserted),

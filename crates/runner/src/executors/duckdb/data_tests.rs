@@ -7,6 +7,7 @@ use pintail_core::annotation::{TestCheck, TestDecl, TestScope, TestSeverity, Wri
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::schema::Schema;
+use pintail_core::source::Span;
 use pintail_core::sql::data_test::{Rows, TestBuildError, TestQuery, TestSubject, scope_of, test_query};
 use pintail_core::sql::rewrite::Rewriter;
 use pintail_core::sql::strategy::{Projection, Slice};
@@ -41,6 +42,8 @@ pub struct ReadyTest {
     pub query: TestQuery,
     /// Statements that must run before it.
     pub setup: Vec<String>,
+    /// The line of the script that declares it; `None` for one that came with a test file.
+    pub span: Option<Span>,
 }
 
 /// Where the tests of a script look.
@@ -70,11 +73,13 @@ pub fn tests_of(place: &TestPlace<'_>) -> Result<Vec<ReadyTest>, StepFailure> {
         if column.value.not_null {
             let check = TestCheck::NotNull(column.value.name.clone());
             let declared = TestDecl { check, severity: TestSeverity::Error, filter: None, scope: None };
-            ready.push(build(place, &declared).map_err(|error| error.at(column.span))?);
+            let test = build(place, &declared).map_err(|error| error.at(column.span))?;
+            ready.push(ReadyTest { span: Some(column.span), ..test });
         }
     }
     for line in &place.script.header.tests {
-        ready.push(build(place, &line.value).map_err(|error| error.at(line.span))?);
+        let test = build(place, &line.value).map_err(|error| error.at(line.span))?;
+        ready.push(ReadyTest { span: Some(line.span), ..test });
     }
     for name in &place.script.singular_tests {
         if let Some(test) = place.project.test(name) {
@@ -90,10 +95,10 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
             StepFailure::user(Code::UNKNOWN_TEST, "build the tests", format!("there is no test `{name}`"))
         })?;
         return Ok(match test.kind {
-            TestKind::Singular => ReadyTest {
-                query: TestQuery { severity: declared.severity, ..singular(place, test).query },
-                setup: singular(place, test).setup,
-            },
+            TestKind::Singular => {
+                let ReadyTest { query, setup, span } = singular(place, test);
+                ReadyTest { query: TestQuery { severity: declared.severity, ..query }, setup, span }
+            }
             TestKind::Generic => generic(place, declared, test, arguments)?,
         });
     }
@@ -119,7 +124,7 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
     if place.stage.is_none() {
         query.on_stage = false;
     }
-    Ok(ReadyTest { query, setup: Vec::new() })
+    Ok(ReadyTest { query, setup: Vec::new(), span: None })
 }
 
 fn rows(place: &TestPlace<'_>) -> (Rows, Rows, Rows) {
@@ -165,6 +170,7 @@ fn singular(place: &TestPlace<'_>, test: &CompiledTest) -> ReadyTest {
             on_stage: false,
         },
         setup: test.setup.iter().copied().map(text).collect(),
+        span: None,
     }
 }
 
@@ -234,6 +240,7 @@ fn generic(
             on_stage: false,
         },
         setup: Vec::new(),
+        span: None,
     })
 }
 
@@ -416,27 +423,23 @@ fn run_all(
             duration: outcome.duration,
         });
         match status {
-            TestStatus::Passed => {}
-            TestStatus::Warned => attempt.notes.push(format!(
-                "the test `{}` warns: {}",
-                test.query.name,
-                rows_text(outcome.failures.unwrap_or(0))
-            )),
+            // A warning is told by the result itself.
+            TestStatus::Passed | TestStatus::Warned => {}
             TestStatus::Failed => {
                 let message = format!("`{}`: {}", test.query.name, rows_text(outcome.failures.unwrap_or(0)));
                 failed.push(message.clone());
                 worst.get_or_insert_with(|| {
-                    StepFailure::user(Code::TEST_FAILED, "test the new data", message).with_sample(outcome.sample)
+                    StepFailure::user(Code::TEST_FAILED, "test the new data", message)
+                        .with_sample(outcome.sample)
+                        .at(test.span)
                 });
             }
             TestStatus::Errored => {
-                let error = outcome.error.map(|error| error.message).unwrap_or_default();
+                let (error, help) = outcome.error.map(|error| (error.message, error.help)).unwrap_or_default();
+                let message = format!("the test `{}` could not run: {error}", test.query.name);
+                let failure = StepFailure::user(Code::TEST_FAILED, "test the new data", message).at(test.span);
                 // One that could not run aborts a transaction, so the rest could not run either.
-                return Err(StepFailure::user(
-                    Code::TEST_FAILED,
-                    "test the new data",
-                    format!("the test `{}` could not run: {error}", test.query.name),
-                ));
+                return Err(StepFailure { help, ..failure });
             }
         }
     }

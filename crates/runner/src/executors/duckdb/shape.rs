@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pintail_core::annotation::WriteStrategy;
-use pintail_core::diagnostic::Code;
+use pintail_core::diagnostic::{Code, nearest};
 use pintail_core::partition::{SliceLayout, TimeSpec, layout, slice_bounds};
 use pintail_core::plan::Step;
 use pintail_core::schema::{Column, Schema, SchemaDecision, contract_diff, decide, diff, lake_schema};
@@ -76,6 +76,7 @@ pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
     let declared = || script.header.columns.iter().map(|column| &column.value);
     let held = lake_schema(&own_columns, declared()).map_err(refused_types)?;
     check_contract(script, &held.schema, &mut notes)?;
+    check_key(facts, &held.schema)?;
 
     let mut schema = held.schema.clone();
     if let Some((column, _)) = &identity {
@@ -261,6 +262,20 @@ fn check_contract(script: &CompiledScript, schema: &Schema, notes: &mut Vec<Stri
     )
     .with_help("change the query, or the `column` lines")
     .at(enforced))
+}
+
+/// Every column of the key must be one of the query's.
+fn check_key(facts: &ShapeFacts<'_>, schema: &Schema) -> Result<(), StepFailure> {
+    let WriteStrategy::Merge { key, .. } = facts.strategy else { return Ok(()) };
+    let Some(missing) = key.iter().find(|column| schema.column(column).is_none()) else { return Ok(()) };
+    let message = format!("the query has no column `{missing}`, which the key names");
+    let columns = schema.columns.iter().map(|column| column.name.as_str());
+    let help = match nearest(missing, columns.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("its columns are {}", columns.collect::<Vec<_>>().join(", ")),
+    };
+    let line = facts.script.header.materialize.as_ref();
+    Err(StepFailure::user(Code::ENGINE_ERROR, "find the key", message).with_help(help).at(line.map(|line| line.span)))
 }
 
 fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Layout) -> Result<(), StepFailure> {

@@ -6,7 +6,7 @@ use pintail_core::annotation::{ColumnDecl, WriteStrategy};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
-use pintail_core::schema::Schema;
+use pintail_core::schema::{Column, Schema};
 use pintail_core::source::Span;
 use pintail_core::sql::strategy::{Deduplicate, STAGE, stage};
 use pintail_core::sql::{Fragment, Ident, Relation, Statement};
@@ -77,7 +77,8 @@ pub fn stage_if_needed(
 /// Opens the session with everything attached that the step reads, at its pins.
 fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailure> {
     slot.attach_for_writing(attempt.lake)?;
-    let mut session = slot.session()?;
+    let session = slot.session()?;
+    let watch = attempt.ctx.cancel.watch(slot.number, &session);
     let alias = attempt.lake.write_alias();
     let (schema, table) = attempt.table;
     let mut base = lake::head(&session, &alias)?;
@@ -95,8 +96,6 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
     }
     // A lake that did not exist when the run was planned is read as it is now.
     attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
-    attempt.sent.extend(session.take_sent());
-    drop(session);
 
     let mut held = HeldPins { runtime: attempt.ctx.runtime.clone(), pins: Vec::new() };
     for name in attempt.script.lakes_needed(&attempt.ctx.project) {
@@ -116,8 +115,6 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
         }
         slot.attach_pinned(location, pin)?;
     }
-    session = slot.session()?;
-    let watch = attempt.ctx.cancel.watch(slot.number, &session);
     attempt.go_on("stage the query")?;
     Ok(Staged { session, schema: Schema::default(), rows: 0, base: Some(base), _pins: held, _watch: watch })
 }
@@ -162,23 +159,17 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
             .with_help(help)
             .at(attempt.script.self_read_span()));
     }
+    let statements = empty_write(attempt, session, &declared)?;
     let lane = attempt.lake.lane();
     let pass = attempt.enter(&lane)?;
     let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
-    let (schema, table) = attempt.table;
-    let alias = attempt.lake.write_alias();
-    let columns: Vec<String> = declared
-        .iter()
-        .map(|column| format!("  {} {}", Ident::new(&column.name), column.data_type.as_deref().unwrap_or("VARCHAR")))
-        .collect();
-    let relation = Relation::in_catalog(&alias, schema, table);
     create_schema_if_missing(session, attempt, &transaction)?;
-    transaction.run(&Statement::new(
-        "create the empty table",
-        format!("CREATE TABLE IF NOT EXISTS {relation} (\n{}\n)", columns.join(",\n")),
-    ))?;
+    for statement in &statements {
+        transaction.run(statement)?;
+    }
     let mut entry = attempt.entry();
     "create".clone_into(&mut entry.strategy);
+    entry.schema_version += 1;
     // The attempt's own commit comes later and must be found by its id alone.
     entry.attempt = pintail_core::id::AttemptId(crate::new_id());
     let (id, text) = (entry.attempt.clone(), pintail_core::sql::stamp::to_extra_info(std::slice::from_ref(&entry)));
@@ -191,8 +182,34 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
     attempt.ctx.remember(attempt.asset, |memory| {
         memory.is_ours = true;
         memory.rows.insert(slice, Some(0));
+        memory.schema_version = entry.schema_version;
     });
     Ok(snapshot)
+}
+
+/// Returns the first write of an empty stage of the declared columns: the table with its partitions and comments.
+fn empty_write(
+    attempt: &Attempt<'_>,
+    session: &Session,
+    declared: &[&ColumnDecl],
+) -> Result<Vec<Statement>, StepFailure> {
+    let columns: Vec<String> = declared
+        .iter()
+        .map(|column| format!("  {} {}", Ident::new(&column.name), column.data_type.as_deref().unwrap_or("VARCHAR")))
+        .collect();
+    let stage = Relation::temp(STAGE);
+    let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} (\n{}\n)", columns.join(",\n"));
+    session.run(&Statement::new("stage no rows of the declared columns", sql))?;
+    let (schema, table) = attempt.table;
+    let shape = shape(&ShapeFacts {
+        script: attempt.script,
+        step: &attempt.job.step,
+        staged: &lake::schema_of(session.describe(&stage.to_string())?),
+        table: None,
+        write: Relation::in_catalog(&attempt.lake.write_alias(), schema, table),
+        strategy: &attempt.strategy(),
+    })?;
+    Ok(shape.statements)
 }
 
 /// Makes the target's schema in the open transaction when it is not there.
@@ -226,7 +243,30 @@ fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailur
     })?;
     let stage = Relation::temp(STAGE).to_string();
     staged.schema = lake::schema_of(staged.session.describe(&stage)?);
+    mark_untyped(&staged.session, &query.sql, &mut staged.schema);
     Ok(())
+}
+
+/// Gives the columns of bare NULLs their type back: stored, the engine makes them INTEGER, and the first real value of
+/// another type would then break the table. Before that they take on any type, so a NULL beside a boolean is BOOLEAN.
+fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
+    let may_be_untyped = |column: &Column| column.data_type == "INTEGER";
+    if !query.to_ascii_lowercase().contains("null") || !schema.columns.iter().any(may_be_untyped) {
+        return;
+    }
+    let probes: Vec<String> = schema
+        .columns
+        .iter()
+        .filter(|column| may_be_untyped(column))
+        .map(|column| format!("coalesce({0}, true) AS {0}", Ident::new(&column.name)))
+        .collect();
+    // A query that cannot be asked so has been staged all the same; its columns keep their types.
+    let Ok(types) = session.describe(&format!("SELECT {} FROM (\n{query}\n)", probes.join(", "))) else { return };
+    for (name, _) in types.iter().filter(|(_, data_type)| data_type == "BOOLEAN") {
+        for column in schema.columns.iter_mut().filter(|column| column.name == *name) {
+            "\"NULL\"".clone_into(&mut column.data_type);
+        }
+    }
 }
 
 fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
@@ -253,7 +293,7 @@ pub fn prepare_session(
     let variables = StepVariables {
         partition: job.step.partition.as_ref(),
         window: job.step.window,
-        first_run: job.step.full_refresh || !memory.is_ours,
+        first_run: job.step.full_refresh || !memory.has_version,
         upstream_snapshot: upstream.map(|snapshot| snapshot.0),
     };
     let vars: Vec<(String, String)> = ctx.vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -72,7 +72,7 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
         data_tests::in_transaction_of_view(attempt, &session, &relation, TestRows::Written { slice: None })?;
         let columns = lake::schema_of(session.describe(&relation.to_string())?);
         let mut entry = attempt.entry();
-        entry.schema_version += u32::from(attempt.ctx.memory_of(attempt.asset).schema.as_ref() != Some(&columns));
+        entry.schema_version += u32::from(facts.as_ref().map(|facts| &facts.schema) != Some(&columns));
         let ended = finish(attempt, transaction, entry, Some(columns));
         drop(pass);
         ended

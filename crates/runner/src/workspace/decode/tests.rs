@@ -1,3 +1,5 @@
+//! `pintail.toml` as whole files: values, positions and findings.
+
 use std::fmt::Write as _;
 use std::path::Path;
 

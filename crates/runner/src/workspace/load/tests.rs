@@ -1,3 +1,5 @@
+//! Projects on disk: what is found, named, hashed and refused.
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

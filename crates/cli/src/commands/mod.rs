@@ -1,0 +1,49 @@
+//! The commands, one file each: its options, what it does, what it shows.
+
+pub mod adopt;
+pub mod backfill;
+pub mod check;
+pub mod completions;
+pub mod doctor;
+pub mod explain;
+pub mod graph;
+pub mod history;
+pub mod init;
+pub mod list;
+pub mod new;
+pub mod plan;
+pub mod preview;
+pub mod query;
+pub mod run;
+pub mod show;
+pub mod state;
+pub mod test;
+
+use crate::app::App;
+use crate::args::Command;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Carries out `command`.
+pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
+    match command {
+        Command::Init(args) => init::run(&args, app),
+        Command::New(args) => new::run(&args, app),
+        Command::Check(args) => check::run(&args, app),
+        Command::Plan(args) => plan::run(&args, app),
+        Command::Run(args) => run::run(&args, app),
+        Command::Backfill(args) => backfill::run(&args, app),
+        Command::Preview(args) => preview::run(&args, app),
+        Command::Query(args) => query::run(&args, app),
+        Command::List(args) => list::run(&args, app),
+        Command::Show(args) => show::run(&args, app),
+        Command::Graph(args) => graph::run(&args, app),
+        Command::History(args) => history::run(&args, app),
+        Command::Test(args) => test::run(&args, app),
+        Command::Adopt(args) => adopt::run(&args, app),
+        Command::State(args) => state::run(&args, app),
+        Command::Doctor(args) => doctor::run(&args, app),
+        Command::Explain(args) => explain::run(&args, app),
+        Command::Completions(args) => completions::run(&args, app),
+    }
+}

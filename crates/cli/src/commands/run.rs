@@ -1,0 +1,134 @@
+//! `run`: does the steps of the plan and says what became of each.
+
+use clap::Args;
+use pintail_core::plan::Plan;
+use pintail_runner::Pintail;
+use pintail_runner::pintail::Observation;
+use pintail_store::{RunStatus, TestStatus};
+
+use super::plan;
+use crate::app::App;
+use crate::args::PlanArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::{Lines, Progress};
+use crate::render::plan::step_name;
+use crate::render::{diagnostics, run};
+
+/// What to run.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pintail run                                    everything that is due
+  pintail run --select +revenue                  one script and all that it needs
+  pintail run --select orders+ --dry-run         what would be done, without doing it
+  pintail run --partition 2026-06-01             one partition
+  pintail run --select orders --full-refresh     write a merge or append target anew
+
+A step is one transaction: it is written, tested and recorded, or the old version stays.
+Ctrl-C stops cleanly; `pintail run` goes on where it was. Exit code 1 when a step failed.")]
+pub struct RunArgs {
+    /// What to run.
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Show the plan and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Show how long each phase of each step took
+    #[arg(long)]
+    timings: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
+    let project = app.compile_checked(&args.plan.select)?;
+    let pintail = app.open(project)?;
+    let (plan, seen) =
+        pintail.plan(&args.plan.request()).map_err(|error| Failure::from(error).in_selection(&args.plan.select))?;
+    if args.dry_run {
+        plan::show(&pintail, &plan, &seen, false, app)?;
+        return Ok(Exit::Ok);
+    }
+    if plan.steps.is_empty() {
+        return Ok(say_nothing_to_do(&plan, &seen, app));
+    }
+    plan::show_healed(&seen, app);
+    let shown = Shown { steps: true, timings: args.timings, lines: Lines::Each };
+    let exit = execute(&pintail, &plan, &seen, &shown, app)?;
+    if !app.terminal.is_json {
+        plan::show_hints(&plan, app);
+    }
+    Ok(exit)
+}
+
+fn say_nothing_to_do(plan: &Plan, seen: &Observation, app: &App) -> Exit {
+    if app.terminal.is_json {
+        app.terminal.json_line(&serde_json::json!({"event": "nothing_to_do", "up_to_date": plan.up_to_date}));
+    } else {
+        plan::show_healed(seen, app);
+        app.terminal.data(&plan::nothing_to_do(plan));
+        plan::show_hints(plan, app);
+    }
+    Exit::Ok
+}
+
+/// What is shown of a run.
+pub struct Shown {
+    /// The list of steps.
+    pub steps: bool,
+    /// The phases of each.
+    pub timings: bool,
+    /// Lines on the way.
+    pub lines: Lines,
+}
+
+/// Does `plan`, shows what happens, and returns the exit code.
+pub fn execute(pintail: &Pintail, plan: &Plan, seen: &Observation, shown: &Shown, app: &App) -> Result<Exit, Failure> {
+    interrupt::listen(pintail.cancel())?;
+    let mut progress = Progress::new(&app.terminal, &plan.steps, shown.lines);
+    let summary = pintail.run(plan, seen, &mut |event| progress.see(event))?;
+    if !app.terminal.is_json {
+        show(pintail, plan, &progress, shown, app);
+    }
+    Ok(match summary.status {
+        RunStatus::Succeeded => Exit::Ok,
+        _ => Exit::Failed,
+    })
+}
+
+fn show(pintail: &Pintail, plan: &Plan, progress: &Progress<'_>, shown: &Shown, app: &App) {
+    let terminal = &app.terminal;
+    for ended in &progress.ended {
+        let step = &plan.steps[ended.index];
+        let Some(report) = &ended.report else { continue };
+        for note in &report.notes {
+            terminal.talk(&format!("note: {}: {note}", step_name(step)));
+        }
+        for (status, line) in run::test_lines(step, &report.tests) {
+            // A failed test is the step's failure, which is shown below.
+            if status == TestStatus::Warned {
+                terminal.warning(&line);
+            }
+        }
+    }
+    for ended in &progress.ended {
+        let Some(failure) = ended.failure() else { continue };
+        let step = &plan.steps[ended.index];
+        let script = pintail.project().script(&step.name);
+        let source = script.map(|script| (script.file.source.path.as_str(), script.file.source.text.as_str()));
+        terminal.talk(&diagnostics::step_failure(failure, &step_name(step), source, terminal.colors_talk()));
+    }
+    if shown.steps {
+        terminal.data(&format!("{}\n", run::steps(&plan.steps, &progress.ended)));
+    }
+    if shown.timings {
+        terminal.data(&format!("{}\n", run::timings(&plan.steps, &progress.ended)));
+    }
+    if let Some((summary, elapsed)) = &progress.end {
+        terminal.data(&format!("{}\n", run::totals(summary, *elapsed)));
+        if summary.status == RunStatus::Cancelled {
+            terminal.hint("what was written before stays written; the same command goes on where this one stopped");
+        }
+    }
+}

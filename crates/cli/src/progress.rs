@@ -1,0 +1,170 @@
+//! Progress of a run: a bar per running step and a total in a terminal, a line per step elsewhere, JSON lines with
+//! `--json`.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use pintail_core::plan::Step;
+use pintail_runner::run::{RunEvent, RunSummary};
+use serde_json::json;
+
+use crate::render::plan::{step_json, step_name};
+use crate::render::run::{EndedStep, ended_json, step_line, summary_json};
+use crate::terminal::Terminal;
+
+/// Shows a run while it goes on, and keeps what its steps say.
+pub struct Progress<'t> {
+    terminal: &'t Terminal,
+    steps: Vec<Step>,
+    /// The steps that have ended, in that order.
+    pub ended: Vec<EndedStep>,
+    /// The run's end.
+    pub end: Option<(RunSummary, Duration)>,
+    bars: Option<Bars>,
+    /// Whether every step that went well has a line of its own.
+    lines: Lines,
+}
+
+/// Which steps get a line when there are no bars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// Every one.
+    Each,
+    /// Now and then how many there were: there are thousands.
+    Sparse,
+}
+
+struct Bars {
+    all: MultiProgress,
+    total: ProgressBar,
+    running: BTreeMap<usize, ProgressBar>,
+    began: Instant,
+    done: u64,
+}
+
+impl<'t> Progress<'t> {
+    /// Returns the progress of a run of `steps`.
+    pub fn new(terminal: &'t Terminal, steps: &[Step], lines: Lines) -> Self {
+        let bars = (terminal.is_live && !terminal.is_json).then(|| Bars::new(steps.len()));
+        Self { terminal, steps: steps.to_vec(), ended: Vec::new(), end: None, bars, lines }
+    }
+
+    /// Takes note of an event.
+    pub fn see(&mut self, event: RunEvent) {
+        if self.terminal.is_json {
+            self.print_json(&event);
+        }
+        match event {
+            RunEvent::Started { .. } => {}
+            RunEvent::StepStarted { index } => {
+                if let Some(bars) = &mut self.bars {
+                    bars.start(index, &self.steps[index]);
+                }
+            }
+            RunEvent::StepPhase { index, phase } => {
+                if let Some(bar) = self.bars.as_ref().and_then(|bars| bars.running.get(&index)) {
+                    bar.set_message(phase);
+                }
+            }
+            RunEvent::StepFinished { index, state, report } => self.finish_step(EndedStep { index, state, report }),
+            RunEvent::Finished { summary, elapsed } => {
+                if let Some(bars) = self.bars.take() {
+                    bars.clear();
+                }
+                self.end = Some((summary, elapsed));
+            }
+        }
+    }
+
+    fn finish_step(&mut self, ended: EndedStep) {
+        let step = &self.steps[ended.index];
+        match &mut self.bars {
+            Some(bars) => bars.finish(ended.index),
+            None if self.terminal.is_json => {}
+            None => {
+                let number = self.ended.len() + 1;
+                let is_due = number.is_multiple_of(50) || number == self.steps.len();
+                match self.lines {
+                    Lines::Each => self.terminal.talk(&step_line(step, &ended)),
+                    Lines::Sparse if ended.failure().is_some() => self.terminal.talk(&step_line(step, &ended)),
+                    Lines::Sparse if is_due => {
+                        self.terminal.talk(&format!("{number} of {} partitions", self.steps.len()));
+                    }
+                    Lines::Sparse => {}
+                }
+            }
+        }
+        self.ended.push(ended);
+    }
+
+    fn print_json(&self, event: &RunEvent) {
+        let line = match event {
+            RunEvent::Started { run, steps } => json!({
+                "event": "started",
+                "run": run.as_str(),
+                "steps": steps.iter().enumerate().map(|(index, step)| step_json(index, step)).collect::<Vec<_>>(),
+            }),
+            RunEvent::StepStarted { index } => json!({"event": "step_started", "step": index + 1}),
+            RunEvent::StepPhase { index, phase } => json!({"event": "step_phase", "step": index + 1, "phase": phase}),
+            RunEvent::StepFinished { index, state, report } => {
+                let ended = EndedStep { index: *index, state: *state, report: report.clone() };
+                let mut line = json!({"event": "step_finished"});
+                let rest = ended_json(&self.steps[*index], &ended);
+                if let (Some(line), serde_json::Value::Object(rest)) = (line.as_object_mut(), rest) {
+                    line.extend(rest);
+                }
+                line
+            }
+            RunEvent::Finished { summary, elapsed } => {
+                let mut line = json!({"event": "finished"});
+                if let (Some(line), serde_json::Value::Object(rest)) =
+                    (line.as_object_mut(), summary_json(summary, *elapsed))
+                {
+                    line.extend(rest);
+                }
+                line
+            }
+        };
+        self.terminal.json_line(&line);
+    }
+}
+
+impl Bars {
+    fn new(steps: usize) -> Self {
+        let all = MultiProgress::new();
+        let total = all.add(ProgressBar::new(steps as u64));
+        total.set_style(style("{bar:30} {pos}/{len} {elapsed}{msg}"));
+        total.enable_steady_tick(Duration::from_millis(200));
+        Self { all, total, running: BTreeMap::new(), began: Instant::now(), done: 0 }
+    }
+
+    fn start(&mut self, index: usize, step: &Step) {
+        let bar = self.all.insert_before(&self.total, ProgressBar::new_spinner());
+        bar.set_style(style("{spinner} {prefix} {msg:.dim} {elapsed:.dim}"));
+        bar.set_prefix(step_name(step));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        self.running.insert(index, bar);
+    }
+
+    fn finish(&mut self, index: usize) {
+        if let Some(bar) = self.running.remove(&index) {
+            bar.finish_and_clear();
+        }
+        self.done += 1;
+        self.total.inc(1);
+        let rate = self.done as f64 / self.began.elapsed().as_secs_f64().max(0.001);
+        self.total.set_message(format!(", {rate:.1} steps/s"));
+    }
+
+    fn clear(self) {
+        for bar in self.running.values() {
+            bar.finish_and_clear();
+        }
+        self.total.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("our own templates are right")
+}

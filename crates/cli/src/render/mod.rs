@@ -1,0 +1,10 @@
+//! How things look: diagnostics with carets, tables, plans, runs, and small texts.
+//!
+//! Renderers take values and return text; where it goes is the command's business.
+
+pub mod diagnostics;
+pub mod plan;
+pub mod result;
+pub mod run;
+pub mod table;
+pub mod text;

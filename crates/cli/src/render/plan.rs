@@ -1,0 +1,109 @@
+//! A plan: its steps in order with their reasons, what is up to date, and what else there would be to do.
+
+use pintail_core::plan::{Hint, Plan, Step};
+use pintail_core::sql::Statement;
+use serde_json::{Value, json};
+
+use super::table::{Align, listing};
+use super::text::{count, or_dash, rfc3339, thousands};
+
+/// Returns the steps as a list; dependencies are given by the numbers of steps.
+pub fn steps(plan: &Plan) -> String {
+    let is_partitioned = plan.steps.iter().any(|step| step.partition.is_some());
+    let has_order = plan.steps.iter().any(|step| !step.depends_on.is_empty());
+    let mut columns = vec![("#", Align::Right), ("script", Align::Left)];
+    if is_partitioned {
+        columns.push(("partition", Align::Left));
+    }
+    columns.extend([("strategy", Align::Left), ("why", Align::Left)]);
+    if has_order {
+        columns.push(("after", Align::Left));
+    }
+    let row = |(index, step): (usize, &Step)| {
+        let mut row = vec![(index + 1).to_string(), step.name.to_string()];
+        if is_partitioned {
+            row.push(or_dash(step.partition.as_ref()));
+        }
+        row.extend([step.strategy.to_owned(), step.reason.to_string()]);
+        if has_order {
+            row.push(after(step));
+        }
+        row
+    };
+    listing(&columns, plan.steps.iter().enumerate().map(row).collect())
+}
+
+/// Returns the numbers of the steps before `step`; many are summed up.
+fn after(step: &Step) -> String {
+    match step.depends_on.as_slice() {
+        [] => String::new(),
+        few if few.len() <= 6 => few.iter().map(|index| format!("#{}", index + 1)).collect::<Vec<_>>().join(" "),
+        many => format!("#{} … #{} ({})", many[0] + 1, many[many.len() - 1] + 1, count(many.len(), "step")),
+    }
+}
+
+/// Returns the name of a step as messages give it: `orders_daily 2026-06-01`.
+pub fn step_name(step: &Step) -> String {
+    match &step.partition {
+        Some(partition) => format!("{} {partition}", step.name),
+        None => step.name.to_string(),
+    }
+}
+
+/// Returns how much there is to do and how much is done.
+pub fn totals(plan: &Plan) -> String {
+    let steps = count(plan.steps.len(), "step");
+    match plan.up_to_date {
+        0 => format!("{steps} to do"),
+        _ => format!("{steps} to do, {} up to date", thousands(plan.up_to_date as u64)),
+    }
+}
+
+/// Returns a hint as a sentence with its command.
+pub fn hint(hint: &Hint) -> String {
+    let Hint::Backfill { script, missing, from, to } = hint;
+    let command = format!("`pintail backfill {script} --missing`");
+    match missing {
+        1 => format!("the earlier partition {from} of `{script}` was never written: {command}"),
+        _ => format!(
+            "{} earlier partitions of `{script}` ({from} … {to}) were never written: {command}",
+            thousands(*missing)
+        ),
+    }
+}
+
+/// Returns statements with their purposes, as a file of SQL that can be read and pasted.
+pub fn statements(title: &str, statements: &[Statement]) -> String {
+    let mut text = format!("-- {title}\n");
+    for statement in statements {
+        text.push_str(&format!("\n-- {}\n{};\n", statement.purpose, statement.sql.trim_end()));
+    }
+    text
+}
+
+/// Returns a step for machines.
+pub fn step_json(index: usize, step: &Step) -> Value {
+    json!({
+        "step": index + 1,
+        "script": step.name.as_str(),
+        "asset": step.asset.as_ref().map(ToString::to_string),
+        "partition": step.partition.as_ref().map(ToString::to_string),
+        "window": step.window.map(|window| json!({"start": rfc3339(window.start), "end": rfc3339(window.end)})),
+        "strategy": step.strategy,
+        "reason": step.reason.to_string(),
+        "after": step.depends_on.iter().map(|index| index + 1).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns a hint for machines.
+pub fn hint_json(hint: &Hint) -> Value {
+    let Hint::Backfill { script, missing, from, to } = hint;
+    json!({
+        "kind": "backfill",
+        "script": script.as_str(),
+        "missing": missing,
+        "from": from.as_str(),
+        "to": to.as_str(),
+        "command": format!("pintail backfill {script} --missing"),
+    })
+}

@@ -1,0 +1,92 @@
+//! Scaffolds: every one checks clean.
+
+use expect_test::expect;
+use pintail_testkit::Project;
+
+use crate::{check, run};
+
+const LANGUAGES: [&str; 5] = ["duckdb", "postgres", "python", "typescript", "bash"];
+const OUTPUTS: [&str; 5] = ["ducklake", "datatable", "s3_parquet", "s3_object", "none"];
+
+#[test]
+fn every_scaffold_checks_clean() {
+    let project = Project::empty();
+    run(&project, "init").expect_ok();
+    for language in LANGUAGES {
+        for output in OUTPUTS {
+            run(&project, &format!("new {language} {output} made/{language}_{output}")).expect_ok();
+            if output != "none" {
+                run(&project, &format!("new {language} {output} made/{language}_{output}_p --partitioned")).expect_ok();
+            }
+        }
+    }
+    for language in ["duckdb", "postgres", "python", "typescript"] {
+        run(&project, &format!("new {language} ducklake keyed_{language} --key a,b")).expect_ok();
+    }
+    check(
+        &project,
+        "check --strict",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        checked 50 scripts and 1 test file: no mistakes found
+        --- stderr
+        info[P125]: checked, but this version does not act on it yet (30 times; `check -v` shows where)
+        info[P126]: this version does not run scripts of this language yet (39 times; `check -v` shows where)
+    "#]],
+    );
+}
+
+#[test]
+fn duckdb_scaffolds_for_the_lake_run() {
+    let project = Project::empty();
+    run(&project, "init").expect_ok();
+    run(&project, "new duckdb ducklake days --partitioned").expect_ok();
+    run(&project, "new duckdb ducklake customers --key customer_id").expect_ok();
+    let outcome = run(&project, "run --json").expect_ok();
+    assert!(outcome.stdout.contains("\"materialized\":3"), "{outcome}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let project = Project::empty();
+    run(&project, "init").expect_ok();
+    check(
+        &project,
+        "new duckdb ducklake ../x",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: `../x` cannot be the name of a script
+        hint: letters, digits, `_` and `-`, with `/` between folders, and no ending
+    "#]],
+    );
+    check(
+        &project,
+        "new bash ducklake x --key id",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: `--key` needs a script whose rows Pintail writes
+        hint: such as `pintail new duckdb ducklake <name> --key id`
+    "#]],
+    );
+    check(
+        &project,
+        "new duckdb none x --partitioned",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: `--partitioned` needs a script that writes something
+    "#]],
+    );
+    check(
+        &project,
+        "new duckdb ducklake example",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: pipelines/example.sql exists; nothing was written
+    "#]],
+    );
+}
