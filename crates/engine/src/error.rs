@@ -60,7 +60,7 @@ pub enum EngineError {
         reason: String,
     },
     /// The lake has never been written.
-    #[error("lake `{lake}` does not exist yet ({}); `pintail run` creates it", .catalog.display())]
+    #[error("lake `{lake}` does not exist yet ({}); the first script that writes to it makes it", .catalog.display())]
     LakeMissing {
         /// The lake.
         lake: String,

@@ -146,6 +146,7 @@ codes! {
     NAMES_CLASH = "P309" Error "two names differ only by case";
     UNKNOWN_SCRIPT = "P310" Error "unknown script";
     SELECTION_NEEDS_FACTS = "P311" Error "a selection asks for what the command does not read";
+    TEST_NEVER_RUNS = "P312" Warning "a test that never runs";
 
     PARTITION_KEY_INVALID = "P401" Error "not a partition of this kind";
     PARTITION_BEFORE_START = "P402" Error "a partition before the declared start";

@@ -177,6 +177,9 @@ fn read_changes(
         for (schema, table) in changed_tables(&commit.changes, &names) {
             changes.record(Asset::lake_table(location.name.as_str(), &schema, &table), commit.snapshot);
         }
+        for (schema, table) in dropped_tables(&commit.changes, &names) {
+            changes.record_drop(Asset::lake_table(location.name.as_str(), &schema, &table), commit.snapshot);
+        }
     }
     Ok(())
 }
@@ -199,18 +202,38 @@ fn changed_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, Str
     tables
 }
 
+/// Returns the tables and views that a commit dropped without making another of the same name.
+fn dropped_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
+    let is_made_anew = |(schema, table): &(String, String)| changes.creates(schema, table);
+    changes
+        .changes()
+        .iter()
+        .filter_map(|change| match change {
+            Change::Dropped(id) => names.get(id),
+            _ => None,
+        })
+        .flatten()
+        .filter(|name| !is_made_anew(name))
+        .cloned()
+        .collect()
+}
+
 /// Puts one slice of the store among the facts.
 fn remember(state: SliceState, seen: &mut Observation) {
     let Ok(asset) = Asset::parse(state.asset.as_str()) else {
         tracing::warn!(asset = state.asset.as_str(), "the store names an asset that cannot be read");
         return;
     };
+    let is_gone =
+        |current: &Materialization| current.snapshot.is_some_and(|snapshot| seen.changes.is_gone(&asset, snapshot));
+    let is_there = state.current.as_ref().is_some_and(|current| !is_gone(current));
     let memory = seen.memory.entry(asset.clone()).or_default();
-    let version = state.current.as_ref().filter(|current| !StampEntry::NO_VERSION.contains(&current.strategy.as_str()));
+    let is_version = |current: &&Materialization| !StampEntry::NO_VERSION.contains(&current.strategy.as_str());
+    let version = state.current.as_ref().filter(|_| is_there).filter(is_version);
     if let Some(current) = &state.current {
         memory.is_ours = true;
-        memory.has_version |= current.strategy != "create";
-        memory.has_uncounted_rows |= current.strategy == "adopt";
+        memory.has_version |= is_there && current.strategy != "create";
+        memory.has_uncounted_rows |= is_there && current.strategy == "adopt";
         memory.generation = memory.generation.max(current.generation);
         memory.schema_version = memory.schema_version.max(current.schema_version);
     }

@@ -82,6 +82,7 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     let (graph, found) = build(scripts.iter().map(graph_script));
     diagnostics.extend(found);
     attach_singular_tests(&mut scripts, &tests, &graph);
+    check_tests_run(&scripts, &tests, &mut diagnostics);
     for script in &mut scripts {
         script.test_reads = test_reads(script, &tests);
     }
@@ -330,6 +331,21 @@ fn attach_singular_tests(scripts: &mut [CompiledScript], tests: &[CompiledTest],
         if let Some(position) = positions.get(graph.name(last)) {
             scripts[*position].singular_tests.push(test.name.clone());
         }
+    }
+}
+
+/// Says which singular tests belong to no script, and so would never run.
+fn check_tests_run(scripts: &[CompiledScript], tests: &[CompiledTest], diagnostics: &mut Vec<Diagnostic>) {
+    let is_named = |script: &CompiledScript, test: &CompiledTest| {
+        let names_it = |check: &TestCheck| matches!(check, TestCheck::Named { name, .. } if *name == test.name);
+        script.singular_tests.contains(&test.name) || script.header.tests.iter().any(|line| names_it(&line.value.check))
+    };
+    let singular = tests.iter().filter(|test| test.kind == TestKind::Singular && test.query.is_some());
+    for test in singular.filter(|test| !scripts.iter().any(|script| is_named(script, test))) {
+        let message = format!("the test `{}` reads nothing that a script writes, so it never runs", test.name);
+        diagnostics.push(Diagnostic::new(Code::TEST_NEVER_RUNS, &test.text.path, test.query, message).with_help(
+            format!("name the tested asset in it, or write `test {}` in the script that it belongs to", test.name),
+        ));
     }
 }
 

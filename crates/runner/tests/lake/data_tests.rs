@@ -353,3 +353,25 @@ SELECT 9 AS n
     assert_eq!(status(None), "Passed Some(0)");
     assert_eq!(status(first), "Failed Some(1)");
 }
+
+#[test]
+fn a_test_that_would_never_run_is_said() {
+    let folder = Folder::new(
+        "//- pipelines/t.sql
+-- materialize ducklake://main/t
+SELECT 1 AS n
+//- tests/unbound.sql
+SELECT 1 WHERE false
+//- tests/dynamic.sql
+FROM query_table('t') WHERE n > 5
+//- tests/stranger.sql
+FROM nobody_writes_this
+//- tests/used.sql
+FROM this WHERE n > 5
+",
+    );
+    expect![[r#"
+        Warning P312 tests/stranger.sql:1 the test `stranger` reads nothing that a script writes, so it never runs
+        Warning P312 tests/unbound.sql:1 the test `unbound` reads nothing that a script writes, so it never runs"#]]
+    .assert_eq(&folder.check().join("\n"));
+}

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use pintail_core::id::SnapshotId;
+use pintail_core::plan::Plan;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::executors::{StepFailure, StepOutcome};
-use pintail_runner::pintail::PlanRequest;
+use pintail_runner::pintail::{Observation, PlanRequest};
 use pintail_runner::project::compile;
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
 use pintail_runner::workspace::{Environment, load_project};
@@ -232,6 +233,11 @@ fn settings() -> Settings {
 /// Plans and runs on an open project.
 pub fn run(pintail: &Pintail, request: &PlanRequest) -> Told {
     let (plan, seen) = pintail.plan(request).unwrap();
+    run_plan(pintail, &plan, &seen)
+}
+
+/// Runs a plan that was made before.
+pub fn run_plan(pintail: &Pintail, plan: &Plan, seen: &Observation) -> Told {
     let mut steps = Vec::new();
     let mut tell = |event: RunEvent| {
         if let RunEvent::StepFinished { index, state, report } = event {
@@ -257,7 +263,7 @@ pub fn run(pintail: &Pintail, request: &PlanRequest) -> Told {
             steps.push(ended);
         }
     };
-    let summary = pintail.run(&plan, &seen, &mut tell).unwrap();
+    let summary = pintail.run(plan, seen, &mut tell).unwrap();
     Told { summary, steps }
 }
 

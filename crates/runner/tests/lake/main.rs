@@ -17,6 +17,7 @@ mod names;
 mod ownership;
 mod positions;
 mod races;
+mod runs;
 mod schema_changes;
 mod steps;
 mod strategies;

@@ -141,3 +141,35 @@ SELECT n FROM other.b
         ["b: ducklake://main/a changed", "c: ducklake://main/a changed", "d: after b"]
     );
 }
+
+#[test]
+fn case_g41_a_name_with_a_dot_a_slash_or_a_quote_is_one_name() {
+    let folder = Folder::new(
+        "//- pipelines/dot.sql
+-- materialize ducklake://main/a%2Eb
+SELECT 1 AS \"x.y\"
+//- pipelines/slash.sql
+-- materialize ducklake://main/a%2Fb
+SELECT \"x.y\" AS \"x/y\" FROM \"a.b\"
+//- pipelines/quote.sql
+-- materialize ducklake://main/a%22b
+SELECT \"x/y\" AS \"x\"\"y\" FROM lake.\"a/b\"
+",
+    );
+    let pintail = folder.open();
+    run(&pintail, &PlanRequest::default()).assert_good();
+    assert_eq!(query(&pintail, "SELECT \"x\"\"y\" FROM \"a\"\"b\"", None), ["1"]);
+    assert_eq!(planned(&pintail, &PlanRequest::default()), Vec::<String>::new());
+}
+
+#[test]
+fn case_g42_two_columns_that_differ_only_by_case_are_refused() {
+    let folder = Folder::new("//- pipelines/t.sql\n-- materialize ducklake://main/t\nSELECT 1 AS speed, 2 AS Speed\n");
+    let told = folder.run_all();
+    expect![[r#"
+        P516 compare the columns: the query has two columns of one name: `speed` and `Speed`
+        at line 2: SELECT 1 AS speed, 2 AS Speed
+        help: give one of them another name with AS; names do not differ by case
+        committed: nothing of this step is committed; Pintail has not written ducklake://main/t yet"#]]
+    .assert_eq(&folder.told_of(&told, "t"));
+}

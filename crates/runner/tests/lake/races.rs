@@ -217,7 +217,7 @@ fn a_backfill_in_two_processes_at_once_writes_every_slice_once() {
     let folder = Folder::new(DAYS);
     let meeting = tempfile::tempdir().unwrap();
     let processes = [0, 1].map(|player| {
-        let work = Work::run().meet(meeting.path(), player, 2).backfill("d", "2026-01-01", "2026-01-30");
+        let work = Work::run().meet(meeting.path(), player, 2).backfill("d", "2026-01-01", "2026-01-31");
         work.start(folder.path())
     });
     for process in processes {

@@ -171,6 +171,7 @@ FROM v2
 -- materialize ducklake://main/file
 FROM read_csv('data/x.csv')
 //- pipelines/unknown.sql
+-- on ducklake://main/src
 -- materialize ducklake://main/unknown
 FROM query_table('s' || 'rc')
 ",
@@ -369,4 +370,106 @@ SELECT $partition_start AS ts
     assert_eq!(planned(&pintail, &PlanRequest::default()), ["t 2026-03-10: its period was still open last time"]);
     run(&pintail, &PlanRequest::default()).assert_good();
     assert_eq!(planned(&pintail, &PlanRequest::default()), Vec::<String>::new());
+}
+
+#[test]
+fn a_new_file_under_a_glob_makes_its_reader_due() {
+    let folder = Folder::new(
+        "//- data/a.csv
+n
+1
+//- pipelines/t.sql
+-- materialize ducklake://main/t
+SELECT n FROM read_csv('data/*.csv')
+",
+    );
+    let pintail = folder.open();
+    run(&pintail, &PlanRequest::default()).assert_good();
+    assert_eq!(planned(&pintail, &PlanRequest::default()), Vec::<String>::new());
+    folder.write("//- data/b.csv\nn\n2\n");
+    assert_eq!(planned(&pintail, &PlanRequest::default()), ["t: volume://project/data/*.csv changed"]);
+    run(&pintail, &PlanRequest::default()).assert_good();
+    assert_eq!(query(&pintail, "SELECT sum(n) FROM t", None), ["3"]);
+}
+
+#[test]
+fn one_slot_carries_nothing_from_step_to_step_even_after_a_failure() {
+    let folder = Folder::new(
+        "//- pintail.toml
+[run]
+slots = 1
+//- pipelines/a.sql
+-- materialize manual ducklake://main/a
+CREATE TEMP TABLE leftover AS SELECT 1 AS n;
+CREATE TABLE a (n INTEGER);
+BEGIN;
+INSERT INTO a VALUES (1);
+SELECT error('stop');
+COMMIT;
+//- pipelines/b.sql
+-- materialize ducklake://main/b
+CREATE TEMP TABLE leftover AS SELECT 'other shape' AS text;
+FROM leftover
+//- pipelines/c.sql
+-- materialize ducklake://main/c
+FROM leftover
+",
+    );
+    let pintail = folder.open();
+    let told = run(&pintail, &PlanRequest::default());
+    expect![[r#"
+        a: Failed: Invalid Input error: stop
+        b: Materialized rows Some(1) -0 +1
+        c: Failed: Catalog error: Table with name leftover does not exist!"#]]
+    .assert_eq(&told.text());
+    assert_eq!(query(&pintail, "SELECT (SELECT count(*) FROM a), (FROM b)", None), ["0|other shape"]);
+}
+
+#[test]
+fn transactions_of_a_manual_script_that_do_not_close_are_found_before_anything_runs() {
+    let folder = Folder::new(
+        "//- pipelines/open.sql
+-- materialize manual ducklake://main/open
+BEGIN;
+CREATE TABLE open (n INTEGER);
+//- pipelines/twice.sql
+-- materialize manual ducklake://main/twice
+BEGIN;
+BEGIN;
+COMMIT;
+//- pipelines/early.sql
+-- materialize manual ducklake://main/early
+CREATE TABLE early (n INTEGER);
+COMMIT;
+",
+    );
+    expect![[r#"
+        Error P202 pipelines/early.sql:3 no transaction is open here
+        Error P202 pipelines/open.sql:2 this transaction is never committed
+        Error P202 pipelines/twice.sql:3 a transaction is already open"#]]
+    .assert_eq(&folder.check().join("\n"));
+}
+
+#[test]
+fn a_target_that_somebody_dropped_is_written_again() {
+    let folder = Folder::new(
+        "//- pipelines/t.sql
+-- materialize ducklake://main/t
+SELECT 1 AS n
+//- pipelines/s.sql
+-- partitioned daily
+-- materialize ducklake://main/s
+SELECT 1 AS n
+",
+    );
+    let pintail = folder.open();
+    run(&pintail, &at("2026-01-01")).assert_good();
+    run(&pintail, &only_at("s", "2026-01-02")).assert_good();
+    foreign(&pintail, "DROP TABLE t; DROP TABLE s");
+    assert_eq!(planned(&pintail, &at("2026-01-01")), ["s 2026-01-01: never written", "t: never written"]);
+    run(&pintail, &at("2026-01-01")).assert_good();
+    assert_eq!(query(&pintail, "SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM s)", None), ["1|1"]);
+    assert_eq!(planned(&pintail, &at("2026-01-01")), Vec::<String>::new());
+    // What was in the other slice went with the table.
+    assert_eq!(planned(&pintail, &only_at("s", "2026-01-02")), ["s 2026-01-02: never written"]);
 }

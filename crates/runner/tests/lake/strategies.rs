@@ -405,3 +405,38 @@ FROM e
     assert_eq!(folder.query("SELECT column_name, column_type FROM (DESCRIBE v)"), ["n|SMALLINT", "t|VARCHAR"]);
     assert_eq!(folder.run_all().steps.len(), 0);
 }
+
+#[test]
+fn a_write_of_no_rows_is_stamped_once_and_a_view_is_described() {
+    let folder = Folder::new(
+        "//- pipelines/m.sql
+-- materialize ducklake://main/m key=k
+SELECT 1 AS k
+//- pipelines/p.sql
+-- materialize ducklake://main/p append
+SELECT 1 AS k
+//- pipelines/v.sql
+-- description What is seen
+-- materialize view ducklake://main/v
+FROM m
+",
+    );
+    folder.run_all().assert_good();
+    folder.write(
+        "//- pipelines/m.sql
+-- materialize ducklake://main/m key=k
+SELECT 1 AS k WHERE false
+//- pipelines/p.sql
+-- materialize ducklake://main/p append
+SELECT 1 AS k WHERE false
+",
+    );
+    let pintail = folder.open();
+    let before = head(&pintail);
+    let told = run(&pintail, &PlanRequest::default());
+    told.assert_good();
+    assert_eq!((told.step("m").rows, told.step("p").rows, head(&pintail)), (Some(1), Some(1), before + 2));
+    assert_eq!(run(&pintail, &PlanRequest::default()).steps.len(), 0);
+    let comment = "SELECT comment FROM duckdb_views() WHERE database_name = 'lake' AND view_name = 'v'";
+    assert_eq!(query(&pintail, comment, None), ["What is seen"]);
+}

@@ -7,6 +7,7 @@ use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::partition::PartitionKey;
+use pintail_core::plan::Step;
 use pintail_core::schema::Schema;
 use pintail_core::sql::stamp::StampEntry;
 use pintail_core::write::{ErrorClass, Facts, Next, next_after_failure};
@@ -174,13 +175,9 @@ impl Attempt<'_> {
         self.job.step.partition.as_ref()
     }
 
-    /// Returns the strategy; a full refresh writes anew.
+    /// Returns how the step writes.
     pub fn strategy(&self) -> WriteStrategy {
-        let declared = self.script.strategy();
-        match declared {
-            WriteStrategy::Merge { .. } | WriteStrategy::Append if self.job.step.full_refresh => WriteStrategy::Replace,
-            other => other,
-        }
+        strategy_of(self.script, &self.job.step)
     }
 
     /// Returns the stamp of the attempt as far as it is known before writing.
@@ -214,6 +211,14 @@ impl Attempt<'_> {
             .filter(|(lake, _)| **lake == self.lake.name || self.script.reads_lake(lake))
             .map(|(lake, pin)| (lake.clone(), *pin))
             .collect()
+    }
+}
+
+/// Returns how a step writes: as declared, but a full refresh writes merge and append anew.
+pub fn strategy_of(script: &CompiledScript, step: &Step) -> WriteStrategy {
+    match script.strategy() {
+        WriteStrategy::Merge { .. } | WriteStrategy::Append if step.full_refresh => WriteStrategy::Replace,
+        declared => declared,
     }
 }
 

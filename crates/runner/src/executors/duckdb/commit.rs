@@ -83,7 +83,9 @@ fn guard(
     strategy: &WriteStrategy,
     facts: Option<&TableFacts>,
 ) -> Result<(), StepFailure> {
-    let key: &[String] = match strategy {
+    // A full refresh writes like a replace, but what it writes has the same keys.
+    let declared = attempt.script.strategy();
+    let key: &[String] = match &declared {
         WriteStrategy::Merge { key, .. } => key,
         _ => &[],
     };

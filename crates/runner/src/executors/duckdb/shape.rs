@@ -266,7 +266,7 @@ fn check_contract(script: &CompiledScript, schema: &Schema, notes: &mut Vec<Stri
 
 /// Every column of the key must be one of the query's.
 fn check_key(facts: &ShapeFacts<'_>, schema: &Schema) -> Result<(), StepFailure> {
-    let WriteStrategy::Merge { key, .. } = facts.strategy else { return Ok(()) };
+    let WriteStrategy::Merge { key, .. } = facts.script.strategy() else { return Ok(()) };
     let Some(missing) = key.iter().find(|column| schema.column(column).is_none()) else { return Ok(()) };
     let message = format!("the query has no column `{missing}`, which the key names");
     let columns = schema.columns.iter().map(|column| column.name.as_str());

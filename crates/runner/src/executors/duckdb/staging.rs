@@ -16,9 +16,9 @@ use pintail_engine::lake::{self, TableFacts};
 use pintail_engine::{EngineError, Session, WriteTransaction};
 use tokio::runtime::Handle;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, strategy_of};
 use super::shape::{ShapeFacts, shape};
-use super::text::{ReadAs, StepVariables, rewrite, settings};
+use super::text::{ReadAs, StepVariables, own_relations, rewrite, settings};
 use crate::executors::context::CancelWatch;
 use crate::executors::{RunContext, Slot, StepFailure, StepJob};
 use crate::project::CompiledScript;
@@ -181,8 +181,8 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
     let slice = attempt.partition().map_or_else(String::new, ToString::to_string);
     attempt.ctx.remember(attempt.asset, |memory| {
         memory.is_ours = true;
-        memory.rows.insert(slice, Some(0));
         memory.schema_version = entry.schema_version;
+        memory.rows.insert(slice, Some(0));
     });
     Ok(snapshot)
 }
@@ -244,6 +244,28 @@ fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailur
     let stage = Relation::temp(STAGE).to_string();
     staged.schema = lake::schema_of(staged.session.describe(&stage)?);
     mark_untyped(&staged.session, &query.sql, &mut staged.schema);
+    refuse_repeated_columns(&staged.session, &query.sql, &staged.schema).map_err(|failure| failure.at(query_span))
+}
+
+/// Refuses a query with two columns of one name: the engine would store the second under a name that nobody wrote.
+fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> Result<(), StepFailure> {
+    // `name_1` is what the engine makes of a second `name`; the query is asked only when there is one.
+    let may_be_renamed = |column: &Column| {
+        let stem = column.name.rsplit_once('_').filter(|(_, number)| number.parse::<u32>().is_ok());
+        stem.is_some_and(|(stem, _)| schema.column(stem).is_some())
+    };
+    if !schema.columns.iter().any(may_be_renamed) {
+        return Ok(());
+    }
+    let selected = session.describe(query)?;
+    for (position, (name, _)) in selected.iter().enumerate() {
+        let is_same = |(other, _): &&(String, String)| other.eq_ignore_ascii_case(name);
+        if let Some((first, _)) = selected[..position].iter().find(is_same) {
+            let message = format!("the query has two columns of one name: `{first}` and `{name}`");
+            return Err(StepFailure::user(Code::ENGINE_ERROR, "compare the columns", message)
+                .with_help("give one of them another name with AS; names do not differ by case"));
+        }
+    }
     Ok(())
 }
 
@@ -345,7 +367,10 @@ pub fn explain(ctx: &RunContext, slot: &mut Slot, job: &StepJob) -> Result<Vec<S
     let Some(Asset::Lake { lake, schema, table }) = &job.step.asset else { return Ok(statements) };
     let Some(location) = ctx.lakes.get(lake) else { return Ok(statements) };
     if matches!(strategy, WriteStrategy::View) {
-        let view = Relation::in_catalog(&location.write_alias(), schema, table);
+        let alias = location.write_alias();
+        let view = Relation::in_catalog(&alias, schema, table);
+        let own = own_relations(lake, &alias);
+        let query = rewrite(&script.text, script.query_span(), &ReadAs { special: &own }, None);
         statements.extend(pintail_core::sql::strategy::view(&view, &query.sql, &script.layout_words()));
         return Ok(statements);
     }
@@ -377,7 +402,8 @@ fn explain_write(
     }
     let session = slot.session()?;
     prepare_session(&session, ctx, job, script, job.pins.get(&location.name).copied())?;
-    let schema = lake::schema_of(session.describe(query)?);
+    let mut schema = lake::schema_of(session.describe(query)?);
+    mark_untyped(&session, query, &mut schema);
     let Some(Asset::Lake { schema: schema_name, table, .. }) = &job.step.asset else { return Ok(Vec::new()) };
     let facts = match job.pins.get(&location.name) {
         Some(pin) => {
@@ -392,7 +418,7 @@ fn explain_write(
         staged: &schema,
         table: facts.as_ref(),
         write: Relation::in_catalog(&location.write_alias(), schema_name, table),
-        strategy: &script.strategy(),
+        strategy: &strategy_of(script, &job.step),
     })?;
     Ok(shape.statements)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pintail_core::asset::Asset;
+use pintail_core::id::LakeName;
 use pintail_core::partition::{PartitionKey, TimeSpec, Window};
 use pintail_core::source::Span;
 use pintail_core::sql::rewrite::{Rewriter, Rewritten};
@@ -34,6 +35,14 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
         rewriter.table(name.span, &relation);
     }
     rewriter.finish()
+}
+
+/// Returns where a view of `lake` finds the tables of its own lake: in the lake under `alias` itself.
+pub fn own_relations<'a>(lake: &'a LakeName, alias: &'a str) -> impl Fn(&Asset) -> Option<Relation> + 'a {
+    move |asset| match asset {
+        Asset::Lake { lake: of, schema, table } if of == lake => Some(Relation::in_catalog(alias, schema, table)),
+        _ => None,
+    }
 }
 
 /// What a step's variables are set to.

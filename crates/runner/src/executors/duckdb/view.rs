@@ -1,7 +1,6 @@
 //! A lake view over the script's query: no stage and no rows, but the same check, tests, stamp and proof.
 
 use pintail_core::annotation::WriteStrategy;
-use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::sql::Relation;
 use pintail_core::sql::strategy::view;
@@ -12,7 +11,7 @@ use super::attempt::{Attempt, Ended};
 use super::commit::{check_commits, finish, refuse_foreign_target};
 use super::data_tests::{self, TestRows};
 use super::staging::{self, Staged};
-use super::text::{ReadAs, rewrite};
+use super::text::{ReadAs, own_relations, rewrite};
 use crate::executors::{Slot, StepFailure};
 
 /// Makes the view.
@@ -53,12 +52,7 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
         attempt.reach(FaultPoint::Checked);
         staging::create_schema_if_missing(&session, attempt, &transaction)?;
         // A view keeps the names of its tables: they are those of the lake itself, not of a pinned alias.
-        let own = |asset: &Asset| match asset {
-            Asset::Lake { lake, schema, table } if *lake == attempt.lake.name => {
-                Some(Relation::in_catalog(&alias, schema, table))
-            }
-            _ => None,
-        };
+        let own = own_relations(&attempt.lake.name, &alias);
         let span = attempt.script.query_span();
         let query = rewrite(&attempt.script.text, span, &ReadAs { special: &own }, None);
         let relation = Relation::in_catalog(&alias, schema, table);
