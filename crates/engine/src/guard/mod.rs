@@ -180,3 +180,60 @@ fn beside(catalog: &Path, ending: &str) -> PathBuf {
     path.push(ending);
     PathBuf::from(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use pintail_core::id::{LakeName, RunId, SnapshotId};
+
+    use super::{Guard, LeaseAnswer, LeaseKey, OwnerId, is_owner_alive};
+    use crate::lake::{Catalog, LakeLocation};
+
+    fn lake(folder: &std::path::Path) -> LakeLocation {
+        LakeLocation {
+            name: LakeName("main".to_owned()),
+            catalog: Catalog::Sqlite(folder.join("main.sqlite")),
+            data: "data/".to_owned(),
+        }
+    }
+
+    async fn count(guard: &Guard, table: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {table}");
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&guard.pool).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn whoever_opens_the_guard_finds_nothing_of_the_dead_and_all_of_the_living() {
+        let folder = tempfile::tempdir().unwrap();
+        let lake = lake(folder.path());
+        let living = Guard::open(&lake).await.unwrap();
+        let run = RunId("a run".to_owned());
+        for asset in ["a", "b"] {
+            let key = LeaseKey { asset: asset.to_owned(), partition: None };
+            let answer = living.try_lease(&key, &run, 0).await.unwrap();
+            assert!(matches!(answer, LeaseAnswer::Granted(_)), "{answer:?}");
+            living.pin(SnapshotId(1), "a test", 0).await.unwrap();
+        }
+        for table in ["lease", "pin"] {
+            // One of the two rows is that of a process which was killed.
+            let sql = format!("UPDATE {table} SET owner = 'dead' WHERE rowid = 1");
+            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&living.pool).await.unwrap();
+        }
+        let next = Guard::open(&lake).await.unwrap();
+        assert_eq!((count(&next, "lease").await, count(&next, "pin").await), (1, 1));
+        drop(living);
+        let last = Guard::open(&lake).await.unwrap();
+        assert_eq!((count(&last, "lease").await, count(&last, "pin").await), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_owner_is_seen_alive_although_its_lake_does_not_exist_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let lake = lake(folder.path());
+        assert!(!is_owner_alive(&lake, &OwnerId("nobody".to_owned())));
+        let guard = Guard::open(&lake).await.unwrap();
+        let owner = guard.owner().clone();
+        assert!(!lake.exists() && is_owner_alive(&lake, &owner));
+        drop(guard);
+        assert!(!is_owner_alive(&lake, &owner));
+    }
+}

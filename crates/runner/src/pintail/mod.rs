@@ -177,7 +177,7 @@ fn locate_lakes(project: &CompiledProject) -> Result<BTreeMap<LakeName, LakeLoca
     let mut lakes = BTreeMap::new();
     for (name, lake) in &project.project.config.lakes {
         let catalog = match &lake.catalog {
-            Catalog::Sqlite { path } => pintail_engine::Catalog::Sqlite(absolute(path)),
+            Catalog::Sqlite { path } => pintail_engine::Catalog::Sqlite(real(path)),
             Catalog::Postgres { .. } => return Err(RunnerError::CatalogNotYet { lake: name.clone() }),
         };
         let data = match &lake.data {
@@ -187,6 +187,19 @@ fn locate_lakes(project: &CompiledProject) -> Result<BTreeMap<LakeName, LakeLoca
         lakes.insert(name.clone(), LakeLocation { name: name.clone(), catalog, data });
     }
     Ok(lakes)
+}
+
+/// Returns the place of a file without symbolic links, also when the file does not exist yet: the lock and the guard lie
+/// beside the catalog, and everyone who reaches one lake must find the same ones.
+fn real(path: &std::path::Path) -> PathBuf {
+    let path = absolute(path);
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => real(folder).join(name),
+        _ => path,
+    }
 }
 
 fn absolute(path: &std::path::Path) -> PathBuf {

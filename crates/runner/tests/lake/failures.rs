@@ -412,7 +412,7 @@ fn a_wait_for_another_process_counts_for_the_timeout() {
 
 #[test]
 fn a_panic_inside_a_step_is_contained_told_and_lets_go_of_everything() {
-    for point in ["leased", "staged", "written", "committed"] {
+    for point in ["leased", "written", "committed"] {
         let folder = due();
         folder.write("//- pipelines/u.sql\n-- materialize ducklake://main/u\nSELECT 1 AS n\n");
         let pintail = open(folder.path(), &format!("{point}=panic"));

@@ -59,7 +59,7 @@ impl Work {
         self.word(format!("partition={partition}"))
     }
 
-    /// Backfills `script` from one partition to another.
+    /// Backfills `script` from one partition up to another, which is not included.
     pub fn backfill(self, script: &str, from: &str, to: &str) -> Self {
         self.word(format!("backfill={script},{from},{to}"))
     }
