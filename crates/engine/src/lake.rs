@@ -18,7 +18,7 @@ use crate::session::Session;
 mod commits;
 mod create;
 
-pub use commits::{Commit, Concern, commits_between, commits_concerning, find_attempt};
+pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";

@@ -20,12 +20,12 @@ pub fn report(bench: &Bench) -> anyhow::Result<String> {
     project.script(
         "events",
         "-- materialize ducklake://main/events\n\
-         SELECT TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_minutes(i) AS happened_at, i % 97 AS kind, i AS id\n\
+         SELECT TIMESTAMPTZ '2025-01-01 00:00:00+00' + to_minutes(i) AS happened_at, i % 97 AS kind, i AS id\n\
          FROM range(525600) t(i)\n",
     )?;
     project.script(
         "daily",
-        "-- partitioned daily by=happened_at start=2026-01-01\n\
+        "-- partitioned daily by=happened_at start=2025-01-01\n\
          -- materialize ducklake://main/daily\n\
          -- test not_null id\n\
          -- test unique id\n\

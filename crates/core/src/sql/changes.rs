@@ -92,6 +92,15 @@ impl ChangeSet {
         })
     }
 
+    /// Returns whether all that happened to `table` is that rows came or went, or that its files were rewritten.
+    pub fn changes_only_rows(&self, table: TableId) -> bool {
+        self.changes.iter().all(|change| match change {
+            Change::Altered(id) | Change::Dropped(id) => *id != table,
+            Change::Unknown { .. } => false,
+            _ => true,
+        })
+    }
+
     /// Returns whether rows of the table may have come or gone; a changed shape alone is not meant.
     pub fn changes_rows(&self, table: TableId) -> bool {
         self.changes.iter().any(|change| match change {

@@ -1,6 +1,7 @@
 //! The lake's commits as its catalog keeps them: which snapshot changed what, and the stamps of ours.
 
 use pintail_core::id::{AttemptId, SnapshotId, TableId};
+use pintail_core::partition::PartitionKey;
 use pintail_core::sql::changes::ChangeSet;
 use pintail_core::sql::{Ident, Literal};
 
@@ -86,6 +87,46 @@ pub struct Concern {
     pub name: (String, String),
     /// Its table; `None` when it did not exist.
     pub table: Option<TableId>,
+    /// Up to and including this snapshot only stamps of one slice matter.
+    pub slice: Option<SliceConcern>,
+}
+
+/// The slice whose stamps matter where other changes no longer do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceConcern {
+    /// The partition; `None` when every stamp of the asset matters.
+    pub partition: Option<PartitionKey>,
+    /// The last snapshot of the range.
+    pub upto: SnapshotId,
+}
+
+impl Concern {
+    /// Returns the condition on `ducklake_snapshot_changes` that leaves out what cannot matter.
+    fn condition(&self) -> String {
+        let asset = Literal::new(&self.asset);
+        let name = Literal::new(format!("{}.{}", Ident::new(&self.name.0), Ident::new(&self.name.1)));
+        let by_table = self
+            .table
+            .map_or_else(String::new, |table| format!(" OR regexp_matches(changes_made, ':{}(,|$)')", table.0));
+        let anything = format!(
+            "(author IS DISTINCT FROM 'pintail' OR contains(commit_extra_info, {asset})
+                OR contains(lower(changes_made), lower({name})){by_table})"
+        );
+        let Some(slice) = &self.slice else { return anything };
+        let partition = slice.partition.as_ref().map_or_else(String::new, |key| {
+            let key = serde_json::Value::from(key.as_str());
+            format!(
+                " AND (contains(commit_extra_info, {}) OR NOT contains(commit_extra_info, '\"partition\":'))",
+                Literal::new(format!("\"partition\":{key}"))
+            )
+        });
+        format!(
+            "CASE WHEN snapshot_id <= {}
+                  THEN coalesce(contains(commit_extra_info, {asset}){partition}, false)
+                  ELSE {anything} END",
+            slice.upto
+        )
+    }
 }
 
 /// Returns the commits after `after` that may matter to `concern`, in order: all of other writers, and those of Pintail
@@ -96,22 +137,15 @@ pub fn commits_concerning(
     after: SnapshotId,
     concern: &Concern,
 ) -> Result<Vec<Commit>, EngineError> {
-    let by_table = concern.table.map_or_else(String::new, |table| {
-        format!("\n                  OR regexp_matches(changes_made, ':{}(,|$)')", table.0)
-    });
     session.rows(
         "read the commits since",
         &format!(
             "SELECT snapshot_id, changes_made, author, commit_message, commit_extra_info
              FROM {metadata}.ducklake_snapshot_changes
-             WHERE {after} < snapshot_id
-               AND (author IS DISTINCT FROM 'pintail'
-                  OR contains(commit_extra_info, {asset})
-                  OR contains(lower(changes_made), lower({name})){by_table})
+             WHERE {after} < snapshot_id AND {condition}
              ORDER BY snapshot_id",
             metadata = metadata(alias),
-            asset = Literal::new(&concern.asset),
-            name = Literal::new(format!("{}.{}", Ident::new(&concern.name.0), Ident::new(&concern.name.1)))
+            condition = concern.condition()
         ),
         |row| {
             Ok(Commit {

@@ -13,11 +13,12 @@ use pintail_core::schema::Schema;
 use pintail_core::sql::stamp::StampEntry;
 use pintail_engine::fault::Faults;
 use pintail_engine::guard::Guard;
+use pintail_engine::lake::TableFacts;
 use pintail_engine::{InstanceOptions, LakeLocation, Session};
 use pintail_store::{Store, TestResult};
 use tokio::runtime::Handle;
 
-use super::StepFailure;
+use super::{Keepers, StepFailure};
 use crate::project::CompiledProject;
 
 /// What the steps of one run share.
@@ -34,6 +35,8 @@ pub struct RunContext {
     pub runtime: Handle,
     /// How a slot's instance is opened.
     pub instance: InstanceOptions,
+    /// What keeps the catalogs open.
+    pub keepers: Keepers,
     /// Test faults; none outside tests.
     pub faults: Faults,
     /// The run.
@@ -63,8 +66,15 @@ pub struct AssetMemory {
     pub schema_version: u32,
     /// The columns last seen.
     pub schema: Option<Schema>,
-    /// Rows in each slice, when known; the key is the partition's text, empty for the whole.
-    pub rows: HashMap<String, Option<u64>>,
+    /// Rows in each slice, when known; the key is the partition's text, empty for the whole. Shared, since there may be
+    /// thousands and every step looks here.
+    pub rows: Arc<HashMap<String, Option<u64>>>,
+    /// The table as the catalog described it, and the head then; it holds while no commit has changed its shape since.
+    pub table: Option<(TableFacts, SnapshotId)>,
+    /// The newest commit that was seen to change the table's shape.
+    pub shape_changed: Option<SnapshotId>,
+    /// The newest commit about the table that was taken in.
+    pub caught_up: Option<SnapshotId>,
 }
 
 impl AssetMemory {
@@ -77,15 +87,26 @@ impl AssetMemory {
         self.schema_version = self.schema_version.max(entry.schema_version);
         if entry.is_version() {
             if entry.partition.is_none() {
-                self.rows.clear();
+                Arc::make_mut(&mut self.rows).clear();
             }
-            self.rows.insert(entry.partition.as_ref().map_or_else(String::new, ToString::to_string), entry.rows);
+            self.set_rows(entry.partition.as_ref().map_or_else(String::new, ToString::to_string), entry.rows);
         }
+    }
+
+    /// Remembers how many rows a slice has.
+    pub fn set_rows(&mut self, slice: String, rows: Option<u64>) {
+        Arc::make_mut(&mut self.rows).insert(slice, rows);
+    }
+
+    /// Returns the table as it was described, when nothing that was taken in has changed its shape since.
+    pub fn described_table(&self) -> Option<&TableFacts> {
+        let (facts, at) = self.table.as_ref()?;
+        self.shape_changed.is_none_or(|changed| changed <= *at).then_some(facts)
     }
 
     /// Takes in that somebody else has changed the table, or even made it.
     pub fn take_in_foreign(&mut self, is_made: bool) {
-        self.rows.values_mut().for_each(|rows| *rows = None);
+        Arc::make_mut(&mut self.rows).values_mut().for_each(|rows| *rows = None);
         self.is_ours &= !is_made;
     }
 }

@@ -5,8 +5,10 @@
 pub mod context;
 pub mod duckdb;
 pub mod failure;
+mod keepers;
 pub mod slot;
 
 pub use context::{AssetMemory, Cancel, RunContext, StepJob, StepOutcome, StepReport};
 pub use failure::StepFailure;
+pub use keepers::Keepers;
 pub use slot::Slot;

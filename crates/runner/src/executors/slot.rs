@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Keepers;
 use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::sql::Ident;
 use pintail_engine::{EngineError, Instance, InstanceOptions, LakeLocation, Session};
@@ -14,6 +15,7 @@ pub struct Slot {
     /// Its number, from 0.
     pub number: usize,
     options: InstanceOptions,
+    keepers: Keepers,
     open: Option<Open>,
 }
 
@@ -22,8 +24,6 @@ struct Open {
     // Declared in this order so that the session goes before its instance.
     session: Session,
     instance: Instance,
-    /// A read transaction per lake that keeps its SQLite file open.
-    keepers: BTreeMap<LakeName, Session>,
     /// Lakes attached for writing, and whether they have all that Pintail needs.
     writing: BTreeMap<LakeName, bool>,
     pinned: BTreeMap<LakeName, SnapshotId>,
@@ -31,8 +31,8 @@ struct Open {
 
 impl Slot {
     /// Returns slot `number`; its instance is opened by the first step.
-    pub fn new(number: usize, options: InstanceOptions) -> Self {
-        Self { number, options, open: None }
+    pub fn new(number: usize, options: InstanceOptions, keepers: Keepers) -> Self {
+        Self { number, options, keepers, open: None }
     }
 
     /// Returns a new session of the slot's instance.
@@ -42,26 +42,15 @@ impl Slot {
 
     /// Makes sure that `lake` is attached for writing and has all that Pintail needs; makes the lake when it is new.
     pub fn attach_for_writing(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
+        let keepers = self.keepers.clone();
         let open = self.open()?;
         match open.writing.get(&lake.name) {
-            Some(true) => return self.keep_open(lake),
+            Some(true) => {}
             Some(false) => lake.prepare_attached(&open.session)?,
             None => lake.attach_for_writing(&open.instance, &open.session)?,
         }
         open.writing.insert(lake.name.clone(), true);
-        self.keep_open(lake)
-    }
-
-    /// Keeps the lake's SQLite file open until the next step, by a read transaction that is begun before the last one ends.
-    ///
-    /// DuckDB closes the file after every transaction, and whoever closes it last empties the write-ahead log under an
-    /// exclusive lock; another slot that opens the file in that moment waits a whole second.
-    fn keep_open(&mut self, lake: &LakeLocation) -> Result<(), EngineError> {
-        let open = self.open()?;
-        let keeper = open.instance.session()?;
-        lake.begin_keeping_open(&keeper)?;
-        open.keepers.insert(lake.name.clone(), keeper);
-        Ok(())
+        keepers.keep_open(lake, &open.instance)
     }
 
     /// Makes sure that `lake`, which exists, is attached under its write alias; makes nothing.
@@ -118,13 +107,7 @@ impl Slot {
         if self.open.is_none() {
             let instance = Instance::open(self.options.clone())?;
             let session = instance.session()?;
-            self.open = Some(Open {
-                session,
-                keepers: BTreeMap::new(),
-                instance,
-                writing: BTreeMap::new(),
-                pinned: BTreeMap::new(),
-            });
+            self.open = Some(Open { session, instance, writing: BTreeMap::new(), pinned: BTreeMap::new() });
         }
         Ok(self.open.as_mut().expect("it was opened just now"))
     }

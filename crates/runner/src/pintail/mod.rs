@@ -32,7 +32,7 @@ pub use observe::Observation;
 pub use planning::PlanRequest;
 pub use testing::{TestReport, TestedScript};
 
-use crate::executors::{Cancel, Slot};
+use crate::executors::{Cancel, Keepers, Slot};
 use crate::project::CompiledProject;
 use crate::workspace::{Catalog, DataPath, StoreUrl};
 
@@ -61,6 +61,7 @@ pub struct Pintail {
     /// The slot that observes; a run takes it over as its first.
     observer: Mutex<Option<Slot>>,
     guards: Mutex<BTreeMap<LakeName, Arc<Guard>>>,
+    keepers: Keepers,
 }
 
 impl Pintail {
@@ -88,6 +89,7 @@ impl Pintail {
             cancel: Cancel::default(),
             observer: Mutex::new(None),
             guards: Mutex::default(),
+            keepers: Keepers::default(),
         })
     }
 
@@ -141,7 +143,7 @@ impl Pintail {
     /// Takes the observing slot, or makes one.
     pub(crate) fn take_slot(&self) -> Slot {
         let kept = self.observer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.unwrap_or_else(|| Slot::new(0, self.instance_options(self.slots())))
+        kept.unwrap_or_else(|| Slot::new(0, self.instance_options(self.slots()), self.keepers.clone()))
     }
 
     /// Keeps a slot warm for the next question.

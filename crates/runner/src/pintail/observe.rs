@@ -239,7 +239,7 @@ fn remember(state: SliceState, seen: &mut Observation) {
     }
     if let Some(version) = version {
         let key = state.partition.as_ref().map_or_else(String::new, ToString::to_string);
-        memory.rows.insert(key, version.rows);
+        memory.set_rows(key, version.rows);
     }
     let facts = SliceFacts { version: version.and_then(version_of), has_failed: state.failure.is_some() };
     seen.slices.insert((asset, state.partition), facts);

@@ -37,6 +37,7 @@ impl Pintail {
         };
         let slots = usize::try_from(self.slots()).unwrap_or(1);
         let summary = dispatch(&ctx, plan, &ids, slots, Some(self.take_slot()), tell);
+        self.keepers.close();
         for (guard, pin) in pins {
             if let Err(error) = self.runtime.block_on(guard.unpin(pin)) {
                 tracing::warn!(%error, "a pin of the run could not be removed");
@@ -126,6 +127,7 @@ impl Pintail {
             store: self.store.clone(),
             runtime: self.runtime.handle().clone(),
             instance: self.instance_options(self.slots()),
+            keepers: self.keepers.clone(),
             faults: self.settings.faults.clone(),
             run: RunId(run),
             vars: vars.map(|(name, value)| (name.clone(), variable_text(value))).collect(),

@@ -119,7 +119,7 @@ pub fn dispatch(
         let mut warm = first;
         let inboxes: Vec<blocking::Sender<StepJob>> = (0..slots)
             .map(|number| {
-                let slot = warm.take().unwrap_or_else(|| Slot::new(number, ctx.instance.clone()));
+                let slot = warm.take().unwrap_or_else(|| Slot::new(number, ctx.instance.clone(), ctx.keepers.clone()));
                 start_slot(scope, ctx, slot, sender.clone())
             })
             .collect();

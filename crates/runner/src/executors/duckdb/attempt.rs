@@ -140,22 +140,48 @@ impl Attempt<'_> {
         Ok(lane.enter_within(self.ctx.faults.patience(), &|| self.is_stopped())?)
     }
 
-    /// Takes in what others have committed to the target since the run was planned: what is remembered of it was read
-    /// then. A foreign change makes the numbers of rows unknown, and a table that a foreign writer made is not ours.
-    pub fn catch_up(&self, session: &Session, table: Option<&TableFacts>) -> Result<(), StepFailure> {
+    /// Returns the target as the catalog describes it, having taken in what was committed to it since the run was planned.
+    ///
+    /// A table whose shape nobody has changed since this run described it is not described again: that costs as much as
+    /// writing a small slice.
+    pub fn target_table(&self, session: &Session, head: SnapshotId) -> Result<Option<TableFacts>, StepFailure> {
+        if let Some((known, _)) = self.ctx.memory_of(self.asset).table {
+            self.catch_up(session, Some(&known))?;
+            if let Some(facts) = self.ctx.memory_of(self.asset).described_table() {
+                return Ok(Some(facts.clone()));
+            }
+        }
+        let (schema, table) = self.table;
+        let facts = lake::table_facts(session, &self.lake.write_alias(), schema, table)?;
+        self.catch_up(session, facts.as_ref())?;
+        self.ctx.remember(self.asset, |memory| memory.table = facts.clone().map(|facts| (facts, head)));
+        Ok(facts)
+    }
+
+    /// Takes in what was committed to the target since the run was planned: what is remembered of it was read then. A
+    /// foreign change makes the numbers of rows unknown, and a table that a foreign writer made is not ours. Each commit
+    /// is taken in once in a run.
+    fn catch_up(&self, session: &Session, table: Option<&TableFacts>) -> Result<(), StepFailure> {
         let planned = self.job.pins.get(&self.lake.name).copied().unwrap_or(SnapshotId(0));
+        let after = self.ctx.memory_of(self.asset).caught_up.map_or(planned, |seen| seen.max(planned));
         let asset = self.asset.to_string();
-        for commit in lake::commits_concerning(session, &self.lake.write_alias(), planned, &self.concern(table))? {
+        for commit in lake::commits_concerning(session, &self.lake.write_alias(), after, &self.concern(table))? {
             let is_made = commit.changes.creates(self.table.0, self.table.1);
             let touches = is_made || table.is_some_and(|table| commit.changes.touches_table(table.id));
+            let changes_shape =
+                is_made || table.is_none_or(|table| touches && !commit.changes.changes_only_rows(table.id));
             let stamps = commit::seen(&commit).stamps;
             let ours: Vec<&StampEntry> = stamps.iter().filter(|entry| entry.asset == asset).collect();
-            if ours.is_empty() && !touches {
-                continue;
-            }
-            self.ctx.remember(self.asset, |memory| match ours.is_empty() {
-                true => memory.take_in_foreign(is_made),
-                false => ours.iter().for_each(|entry| memory.take_in(entry)),
+            self.ctx.remember(self.asset, |memory| {
+                memory.caught_up = memory.caught_up.max(Some(commit.snapshot));
+                if changes_shape {
+                    memory.shape_changed = memory.shape_changed.max(Some(commit.snapshot));
+                }
+                match (ours.is_empty(), touches) {
+                    (true, true) => memory.take_in_foreign(is_made),
+                    (true, false) => {}
+                    (false, _) => ours.iter().for_each(|entry| memory.take_in(entry)),
+                }
             });
         }
         Ok(())
@@ -167,6 +193,7 @@ impl Attempt<'_> {
             asset: self.asset.to_string(),
             name: (self.table.0.to_owned(), self.table.1.to_owned()),
             table: table.map(|table| table.id),
+            slice: None,
         }
     }
 

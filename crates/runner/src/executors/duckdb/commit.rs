@@ -8,7 +8,7 @@ use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, fence, gua
 use pintail_core::sql::{Relation, Statement};
 use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::lake::{self, Commit, TableFacts};
+use pintail_engine::lake::{self, Commit, Concern, SliceConcern, TableFacts};
 use pintail_engine::transaction::CommitWords;
 use pintail_engine::{Session, WriteTransaction};
 
@@ -40,8 +40,7 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     };
     staged.base = Some(base);
     let _watch = attempt.ctx.cancel.watch(attempt.slot, &staged.session);
-    let facts = lake::table_facts(&staged.session, &alias, schema, table)?;
-    attempt.catch_up(&staged.session, facts.as_ref())?;
+    let facts = attempt.target_table(&staged.session, base)?;
     refuse_foreign_target(attempt, facts.as_ref())?;
     let strategy = attempt.strategy();
     let shape = shape(&ShapeFacts {
@@ -243,7 +242,10 @@ pub fn check_commits(
     let (schema, table) = attempt.table;
     // A lake that the plan did not know may have been made and written since.
     let planned = attempt.job.pins.get(&attempt.lake.name).copied().unwrap_or(SnapshotId(0));
-    let since = transaction.commits_since(planned.min(base), &attempt.concern(facts))?;
+    // Between the plan and the base only a newer version of this very slice matters: so a long run reads little here.
+    let slice = SliceConcern { partition: attempt.partition().cloned(), upto: base };
+    let concern = Concern { slice: Some(slice), ..attempt.concern(facts) };
+    let since = transaction.commits_since(planned.min(base), &concern)?;
     let commits: Vec<SeenCommit> = since.iter().map(seen).collect();
     let facts = CheckFacts {
         attempt: &attempt.id,

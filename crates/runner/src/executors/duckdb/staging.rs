@@ -182,7 +182,7 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
     attempt.ctx.remember(attempt.asset, |memory| {
         memory.is_ours = true;
         memory.schema_version = entry.schema_version;
-        memory.rows.insert(slice, Some(0));
+        memory.set_rows(slice, Some(0));
     });
     Ok(snapshot)
 }

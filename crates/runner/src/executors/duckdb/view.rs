@@ -29,8 +29,7 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
     let alias = attempt.lake.write_alias();
     let (schema, table) = attempt.table;
     let base = lake::head(&session, &alias)?;
-    let facts = lake::table_facts(&session, &alias, schema, table)?;
-    attempt.catch_up(&session, facts.as_ref())?;
+    let facts = attempt.target_table(&session, base)?;
     refuse_foreign_target(attempt, facts.as_ref())?;
     if facts.as_ref().is_some_and(|facts| !facts.is_view) {
         return Err(StepFailure::user(
