@@ -17,6 +17,7 @@ use super::config::{
     Broker, BrokerKind, Config, DataPath, Datatable, Lake, ObjectStore, RunConfig, Setting, Variable, Volume,
 };
 use super::environment::Environment;
+use super::not_yet;
 use super::reader::{Mode, Reader, Resolved, quoted_list};
 use super::size::ByteSize;
 use super::toml_tree::{self, Node, Table, Value};
@@ -67,10 +68,12 @@ pub fn read_config(text: Option<&str>, source: &ConfigSource<'_>) -> (Config, Ve
             let mut config = decoder.config(&base);
             config.profile = Some(name.to_owned());
             config.defer = decoder.reader.text(profile, "defer").map(|defer| defer.value);
+            not_yet::report_defer(&mut decoder.reader, profile);
             config
         }
         None => decoder.config(&base),
     };
+    not_yet::report(&mut decoder.reader, &base, &config, &Config::embedded(source.root).run);
     let (secrets, diagnostics) = decoder.reader.finish();
     config.secrets = secrets;
     (config, diagnostics)
