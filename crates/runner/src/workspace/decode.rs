@@ -35,6 +35,10 @@ const RESERVED_LAKES: [&str; 6] = ["temp", "system", "memory", "lake", "pg_catal
 const RESERVED_VARIABLES: [&str; 5] =
     ["partition", "partition_start", "partition_end", "upstream_snapshot", "first_run"];
 
+/// From how many bytes a variable that comes from the environment may be a secret; shorter ones, such as a country, are
+/// no secrets, and hiding them would hide half of every output.
+const SHORTEST_SECRET_VARIABLE: usize = 8;
+
 /// What a configuration is read with.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigSource<'a> {
@@ -374,7 +378,12 @@ impl Decoder<'_> {
 
     fn variable(&mut self, node: &Node, name: &str) -> Option<Variable> {
         match node.value {
-            Value::Text(_) => self.reader.text_of(node, name).map(|text| Variable::Text(text.value)),
+            Value::Text(_) => self.reader.text_of(node, name).map(|text| {
+                if text.from_environment && SHORTEST_SECRET_VARIABLE <= text.value.len() {
+                    self.reader.secrets.add(&text.value);
+                }
+                Variable::Text(text.value)
+            }),
             Value::Integer(integer) => Some(Variable::Integer(integer)),
             Value::Float(float) => Some(Variable::Float(float)),
             Value::Boolean(boolean) => Some(Variable::Boolean(boolean)),
