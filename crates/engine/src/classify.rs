@@ -87,16 +87,6 @@ impl EngineMessage {
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
     }
-
-    /// Returns whether the text says that the catalog was made with another data path.
-    pub fn is_data_path_mismatch(&self) -> bool {
-        self.message.contains("DATA_PATH") && self.message.contains("does not match")
-    }
-
-    /// Returns whether the text says that the lake's catalog is not there.
-    pub fn is_missing_catalog(&self) -> bool {
-        self.message.contains("does not exist") || self.message.contains("unable to open database file")
-    }
 }
 
 fn parse_json(text: &str) -> Option<JsonError> {

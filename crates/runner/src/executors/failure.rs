@@ -124,12 +124,23 @@ impl StepFailure {
 }
 
 impl Sample {
+    /// How many rows people are shown; all of them are in JSON and among the results of tests.
+    const SHOWN: usize = 20;
+
+    /// Returns the rows that people are shown, and a line about the rest.
+    pub fn shown(&self) -> (&[Vec<Option<String>>], Option<String>) {
+        let shown = &self.rows[..self.rows.len().min(Self::SHOWN)];
+        let more = self.rows.len() - shown.len();
+        (shown, (0 < more).then(|| format!("… {more} more in `--json`")))
+    }
+
     fn as_lines(&self) -> String {
         let line = |row: &Vec<Option<String>>| {
             row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" | ")
         };
+        let (rows, more) = self.shown();
         let head = self.columns.join(" | ");
-        std::iter::once(head).chain(self.rows.iter().map(line)).collect::<Vec<_>>().join("\n")
+        std::iter::once(head).chain(rows.iter().map(line)).chain(more).collect::<Vec<_>>().join("\n")
     }
 }
 
