@@ -83,6 +83,11 @@ impl EngineMessage {
         self.message.contains("database is locked")
     }
 
+    /// Returns whether the text says that a file which the catalog names is not there.
+    pub fn is_missing_file(&self) -> bool {
+        self.message.contains("Cannot open file") && self.message.contains("No such file or directory")
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
@@ -174,6 +179,13 @@ mod tests {
         );
         assert_eq!(class("IO Error: Failed to write: No space left on device"), ErrorClass::User);
         assert_eq!(class("Binder Error: no such column"), ErrorClass::User);
+    }
+
+    #[test]
+    fn a_file_that_the_catalog_names_and_that_is_gone_is_told_from_a_path_that_matches_nothing() {
+        let is_missing = |text: &str| EngineMessage::parse(text).is_missing_file();
+        assert!(is_missing("IO Error: Cannot open file \"/d/a.parquet\": No such file or directory"));
+        assert!(!is_missing("IO Error: No files found that match the pattern \"/d/a.csv\""));
     }
 
     #[test]

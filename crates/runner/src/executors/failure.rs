@@ -167,7 +167,13 @@ impl From<EngineError> for StepFailure {
         };
         let candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
         let is_locked = error.failure().is_some_and(|failure| failure.message.is_locked());
+        let is_missing_file = error.failure().is_some_and(|failure| failure.message.is_missing_file());
         let help = match candidates.as_slice() {
+            [] if is_missing_file => Some(
+                "the catalog names a file that is not there: when `data` in pintail.toml was changed, change it back or \
+                 move the files; when they were deleted, `run --full-refresh` writes the table anew"
+                    .to_owned(),
+            ),
             [] if is_locked => Some(
                 "another program has the lake's catalog open for writing: close it or wait for it, then run again"
                     .to_owned(),
