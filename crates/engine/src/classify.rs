@@ -88,6 +88,11 @@ impl EngineMessage {
         self.message.contains("Cannot open file") && self.message.contains("No such file or directory")
     }
 
+    /// Returns whether the text says that the statement needs httpfs, which scripts load themselves.
+    pub fn is_httpfs_needed(&self) -> bool {
+        self.message.contains("requires the extension httpfs to be loaded")
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
@@ -120,6 +125,8 @@ fn split_kind(text: &str) -> (String, String) {
 /// Drops `LINE 1: …` and its caret: positions are shown in the user's own file instead.
 fn without_source_lines(message: &str) -> String {
     let end = message.find("\n\nLINE ").or_else(|| message.find("\nLINE ")).unwrap_or(message.len());
+    // How extensions are installed elsewhere is no advice here.
+    let end = message.find("\n\nPlease try installing").map_or(end, |advice| advice.min(end));
     message[..end].trim().to_owned()
 }
 
@@ -186,6 +193,15 @@ mod tests {
         let is_missing = |text: &str| EngineMessage::parse(text).is_missing_file();
         assert!(is_missing("IO Error: Cannot open file \"/d/a.parquet\": No such file or directory"));
         assert!(!is_missing("IO Error: No files found that match the pattern \"/d/a.csv\""));
+    }
+
+    #[test]
+    fn a_needed_extension_is_told_without_how_it_is_installed_elsewhere() {
+        let text = "Missing Extension Error: File s3://b/x requires the extension httpfs to be loaded\n\n\
+                    Please try installing and loading the httpfs extension by running:\nINSTALL httpfs;";
+        let message = EngineMessage::parse(text);
+        assert!(message.is_httpfs_needed());
+        assert_eq!(message.message, "File s3://b/x requires the extension httpfs to be loaded");
     }
 
     #[test]

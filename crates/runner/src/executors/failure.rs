@@ -167,8 +167,10 @@ impl From<EngineError> for StepFailure {
         };
         let candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
         let is_locked = error.failure().is_some_and(|failure| failure.message.is_locked());
+        let is_httpfs_needed = error.failure().is_some_and(|failure| failure.message.is_httpfs_needed());
         let is_missing_file = error.failure().is_some_and(|failure| failure.message.is_missing_file());
         let help = match candidates.as_slice() {
+            [] if is_httpfs_needed => Some("put `LOAD httpfs;` above the query".to_owned()),
             [] if is_missing_file => Some(
                 "the catalog names a file that is not there: when `data` in pintail.toml was changed, change it back or \
                  move the files; when they were deleted, `run --full-refresh` writes the table anew"

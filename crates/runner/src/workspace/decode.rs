@@ -177,6 +177,24 @@ impl Decoder<'_> {
             let lake = self.lake(&name, lake);
             config.lakes.insert(name, lake);
         }
+        self.deny_shared_catalogs(table, config);
+    }
+
+    /// Two names of one catalog would be two writers that do not know of each other.
+    fn deny_shared_catalogs(&mut self, table: &Table, config: &Config) {
+        for (name, span, _) in self.reader.named_tables(table, "lake") {
+            let Some((own, lake)) = config.lakes.iter().find(|(lake, _)| lake.as_str() == name) else { continue };
+            let Catalog::Sqlite { path } = &lake.catalog else { continue };
+            let same = config
+                .lakes
+                .iter()
+                .filter(|(other, _)| *other != own)
+                .find(|(_, other)| matches!(&other.catalog, Catalog::Sqlite { path: others } if others == path));
+            if let Some((other, _)) = same {
+                let message = format!("the lakes `{name}` and `{other}` have one catalog");
+                self.reader.report(Code::BAD_SETTING, span, message, "give each lake a catalog of its own");
+            }
+        }
     }
 
     fn lake(&mut self, name: &LakeName, table: &Table) -> Lake {

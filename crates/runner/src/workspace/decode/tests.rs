@@ -514,3 +514,13 @@ atomic = false
     assert!(of(Some("dev")).contains("`defer` is checked"), "{}", of(Some("dev")));
     assert!(!of(Some("prod")).contains("`atomic`"), "{}", of(Some("prod")));
 }
+
+#[test]
+fn two_lakes_cannot_have_one_catalog() {
+    check(
+        "[lake.other]\ncatalog = \"sqlite:.pintail/main.sqlite\"\n[lake.third]\ncatalog = \"sqlite:third.sqlite\"\n",
+        expect![[r#"
+            1:7 P004 other: the lakes `other` and `main` have one catalog (give each lake a catalog of its own)
+        "#]],
+    );
+}
