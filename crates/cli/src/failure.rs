@@ -58,6 +58,16 @@ impl Failure {
         Failure::Message { exit: Exit::Internal, message: message.into(), hint: None }
     }
 
+    /// Returns the failure of an error that says after a semicolon what to do; here that is a hint of its own.
+    fn advised(exit: Exit, error: &dyn std::error::Error) -> Self {
+        let text = with_sources(error);
+        let (message, hint) = match text.split_once("; ") {
+            Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
+            None => (text, None),
+        };
+        Failure::Message { exit, message, hint }
+    }
+
     /// Adds what to do.
     pub fn with_hint(mut self, text: impl Into<String>) -> Self {
         if let Failure::Message { hint, .. } = &mut self {
@@ -132,9 +142,8 @@ impl From<RunnerError> for Failure {
             | RunnerError::NotFound { .. }
             | RunnerError::Plan(_)
             | RunnerError::NoRun(_)
-            | RunnerError::NoScript { .. }
-            | RunnerError::CatalogNotYet { .. }
-            | RunnerError::StoreNotYet => Failure::usage(with_sources(&error)),
+            | RunnerError::NoScript { .. } => Failure::usage(with_sources(&error)),
+            RunnerError::CatalogNotYet { .. } | RunnerError::StoreNotYet => Failure::advised(Exit::Usage, &error),
             RunnerError::Engine(error) => error.into(),
             RunnerError::Open(_) | RunnerError::Read(_) | RunnerError::Write(_) | RunnerError::Runtime(_) => {
                 Failure::internal(with_sources(&error))
@@ -145,11 +154,7 @@ impl From<RunnerError> for Failure {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
-        // What the messages of the engine say to do stands after a semicolon; here it is a hint of its own.
-        match with_sources(&error).split_once("; ") {
-            Some((message, hint)) => Failure::internal(message).with_hint(hint),
-            None => Failure::internal(with_sources(&error)),
-        }
+        Failure::advised(Exit::Internal, &error)
     }
 }
 

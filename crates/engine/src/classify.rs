@@ -83,19 +83,19 @@ impl EngineMessage {
         self.message.contains("database is locked")
     }
 
+    /// Returns whether the text says that a file which the catalog names is not there.
+    pub fn is_missing_file(&self) -> bool {
+        self.message.contains("Cannot open file") && self.message.contains("No such file or directory")
+    }
+
+    /// Returns whether the text says that the statement needs httpfs, which scripts load themselves.
+    pub fn is_httpfs_needed(&self) -> bool {
+        self.message.contains("requires the extension httpfs to be loaded")
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
-    }
-
-    /// Returns whether the text says that the catalog was made with another data path.
-    pub fn is_data_path_mismatch(&self) -> bool {
-        self.message.contains("DATA_PATH") && self.message.contains("does not match")
-    }
-
-    /// Returns whether the text says that the lake's catalog is not there.
-    pub fn is_missing_catalog(&self) -> bool {
-        self.message.contains("does not exist") || self.message.contains("unable to open database file")
     }
 }
 
@@ -125,6 +125,8 @@ fn split_kind(text: &str) -> (String, String) {
 /// Drops `LINE 1: …` and its caret: positions are shown in the user's own file instead.
 fn without_source_lines(message: &str) -> String {
     let end = message.find("\n\nLINE ").or_else(|| message.find("\nLINE ")).unwrap_or(message.len());
+    // How extensions are installed elsewhere is no advice here.
+    let end = message.find("\n\nPlease try installing").map_or(end, |advice| advice.min(end));
     message[..end].trim().to_owned()
 }
 
@@ -184,6 +186,22 @@ mod tests {
         );
         assert_eq!(class("IO Error: Failed to write: No space left on device"), ErrorClass::User);
         assert_eq!(class("Binder Error: no such column"), ErrorClass::User);
+    }
+
+    #[test]
+    fn a_file_that_the_catalog_names_and_that_is_gone_is_told_from_a_path_that_matches_nothing() {
+        let is_missing = |text: &str| EngineMessage::parse(text).is_missing_file();
+        assert!(is_missing("IO Error: Cannot open file \"/d/a.parquet\": No such file or directory"));
+        assert!(!is_missing("IO Error: No files found that match the pattern \"/d/a.csv\""));
+    }
+
+    #[test]
+    fn a_needed_extension_is_told_without_how_it_is_installed_elsewhere() {
+        let text = "Missing Extension Error: File s3://b/x requires the extension httpfs to be loaded\n\n\
+                    Please try installing and loading the httpfs extension by running:\nINSTALL httpfs;";
+        let message = EngineMessage::parse(text);
+        assert!(message.is_httpfs_needed());
+        assert_eq!(message.message, "File s3://b/x requires the extension httpfs to be loaded");
     }
 
     #[test]

@@ -42,6 +42,7 @@ impl Store {
     /// up to date where needed.
     pub async fn open(path: &Path, project: ProjectName) -> Result<Self, OpenError> {
         create_folder(path)?;
+        create_private_file(path);
         let options = connect_options(path);
         let writer = connect_writer(path, &options).await?;
         migrate::bring_up_to_date(path, &writer).await?;
@@ -85,6 +86,16 @@ impl Store {
 fn create_folder(path: &Path) -> Result<(), OpenError> {
     let Some(folder) = path.parent() else { return Ok(()) };
     std::fs::create_dir_all(folder).map_err(|source| OpenError::Folder { path: path.to_owned(), source })
+}
+
+/// Makes the file so that only its owner can read it: failing rows, statements and logs stand in it, and SQLite gives the
+/// files beside it the same rights. What cannot be made here is refused by SQLite with its reason.
+fn create_private_file(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = options.open(path);
 }
 
 /// Returns options without a journal mode: that is set once the file is known to be ours. `NORMAL` keeps every commit
@@ -150,6 +161,23 @@ mod tests {
         assert_eq!((error.class(), error.to_string().as_str()), (ErrorClass::Transient, "begin run 1 in the store"));
         tx.commit().await.unwrap();
         sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn only_the_owner_can_read_the_store_and_the_files_beside_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store.sqlite"), ProjectName("shop".into())).await.unwrap();
+        let tx = store.begin_write().await.unwrap();
+        tx.commit().await.unwrap();
+        let rights = |file: std::fs::DirEntry| {
+            let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+            format!("{} {mode:o}", file.file_name().to_string_lossy())
+        };
+        let mut files: Vec<String> = folder.path().read_dir().unwrap().map(|file| rights(file.unwrap())).collect();
+        files.sort();
+        assert_eq!(files, ["store.sqlite 600", "store.sqlite-shm 600", "store.sqlite-wal 600"]);
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use pintail_engine::native::{DUCKDB_VERSION, Extension};
 use pintail_engine::{EngineError, Instance, InstanceOptions};
 use pintail_runner::Pintail;
 use pintail_runner::project::compile;
-use pintail_runner::workspace::{DataPath, Project, StoreUrl};
+use pintail_runner::workspace::{Catalog, DataPath, Lake, Project, StoreUrl};
 use serde_json::json;
 
 use crate::app::App;
@@ -158,22 +158,28 @@ fn look_at_project(app: &App, root: &Path, facts: &mut Vec<Fact>) {
             DataPath::Local(path) => path.display().to_string(),
             DataPath::Url(url) => url.clone(),
         };
-        facts.push(Fact::new(format!("lake {name}"), State::Ok, lake_text(lake, &data)));
+        let state = if matches!(lake.catalog, Catalog::Sqlite { .. }) { State::Ok } else { State::Missing };
+        facts.push(Fact::new(format!("lake {name}"), state, lake_text(lake, &data)));
+    }
+    if let StoreUrl::Postgres { connection, .. } = &project.config.store {
+        let text = format!("postgres:{connection}: this version does not use a Postgres store yet");
+        facts.push(Fact::new("store", State::Missing, text));
     }
     if errors == 0 && stores_exist(&project) {
         look_at_state(app, project, facts);
     }
 }
 
-fn lake_text(lake: &pintail_runner::workspace::Lake, data: &str) -> String {
-    use pintail_runner::workspace::Catalog;
+fn lake_text(lake: &Lake, data: &str) -> String {
     match &lake.catalog {
         Catalog::Sqlite { path } if path.exists() => {
             let journal = if is_wal(path) { "WAL" } else { "no WAL" };
             format!("catalog {} ({journal}), data {data}", path.display())
         }
         Catalog::Sqlite { path } => format!("not made yet; the first run makes {}", path.display()),
-        Catalog::Postgres { connection, .. } => format!("catalog postgres:{connection}, data {data}"),
+        Catalog::Postgres { connection, .. } => {
+            format!("catalog postgres:{connection}: this version does not use Postgres catalogs yet")
+        }
     }
 }
 

@@ -96,8 +96,10 @@ fn failure_text(
 pub fn sample_rows(sample: &Sample) -> String {
     let columns: Vec<(&str, Align)> = sample.columns.iter().map(|name| (name.as_str(), Align::Left)).collect();
     let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "NULL".to_owned());
-    let rows = sample.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
-    let lines: Vec<String> = listing(&columns, rows).lines().map(|line| format!("    {line}")).collect();
+    let (shown, more) = sample.shown();
+    let rows = shown.iter().map(|row| row.iter().map(cell).collect()).collect();
+    let listed = listing(&columns, rows);
+    let lines: Vec<String> = listed.lines().chain(more.as_deref()).map(|line| format!("    {line}")).collect();
     lines.join("\n")
 }
 

@@ -210,3 +210,55 @@ fn timings_name_the_phases() {
     let words: Vec<&str> = heading.split_whitespace().collect();
     expect!["step lease pin stage guard test commit remember total"].assert_eq(&words.join(" "));
 }
+
+#[test]
+fn a_test_that_a_million_rows_fail_shows_some_of_them_and_keeps_a_hundred() {
+    let project = Project::new(
+        "
+//- /pipelines/numbers.sql
+-- materialize ducklake://main/numbers
+
+SELECT 7 AS n FROM range(1000000)
+//- /tests/no_numbers.sql
+SELECT n FROM numbers
+",
+    );
+    let ran = run(&project, "run").expect_code(1);
+    expect![[r#"
+        failed numbers (<time>)
+        error[P510]: numbers: the test `no_numbers`: 1000000 rows fail
+        --> pipelines/numbers.sql
+         = note: failed to test the new data
+         = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/numbers yet
+         = help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
+            n
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            7
+            … 80 more in `--json`
+    "#]]
+    .assert_eq(&ran.stderr);
+    let shown = run(&project, "show last").expect_ok();
+    assert_eq!(shown.stdout.lines().filter(|line| line.contains("more in `--json`")).count(), 2, "{shown}");
+    assert!(shown.stdout.lines().count() < 60, "{shown}");
+    let all = run(&project, "show last --json").expect_ok();
+    let all: serde_json::Value = serde_json::from_str(&all.raw_stdout).unwrap();
+    assert_eq!(all["steps"][0]["tests"][0]["sample"].as_array().map(Vec::len), Some(100), "{all:#}");
+}

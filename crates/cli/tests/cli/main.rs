@@ -11,6 +11,7 @@ mod mistakes;
 mod partitions;
 mod questions;
 mod scaffolds;
+mod secrets;
 
 use expect_test::Expect;
 use pintail_testkit::{Outcome, Project, pintail};

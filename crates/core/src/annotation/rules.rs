@@ -5,11 +5,12 @@ use crate::diagnostic::Code;
 use crate::source::{Language, Span};
 
 use super::draft::{Draft, Problem};
-use super::spec::{Mute, Trigger};
+use super::spec::{Mute, Trigger, WriteStrategy};
 
 /// Checks every rule that needs more than one line.
 pub(super) fn check_lines_together(draft: &mut Draft<'_>, language: Language) {
     check_needs_materialize(draft, language);
+    check_schema_policy(draft);
     check_contract(draft);
     check_slice_scopes(draft);
     check_own_target(draft);
@@ -27,11 +28,28 @@ fn check_needs_materialize(draft: &mut Draft<'_>, language: Language) {
         if let Some(span) = draft.place_of(word) {
             let message = format!("`{word}` has no effect: the script materializes nothing");
             draft.report(
-                Problem::new(Code::NEEDS_MATERIALIZE, span, message)
+                Problem::new(Code::NO_EFFECT, span, message)
                     .with_help(format!("add `materialize ducklake://main/{}`", draft.default_table)),
             );
         }
     }
+}
+
+/// A view takes the shape of its query, and a manual script shapes its table itself.
+fn check_schema_policy(draft: &mut Draft<'_>) {
+    let (Some(policy), Some(materialize)) = (draft.place_of("on_schema_change"), &draft.header.materialize) else {
+        return;
+    };
+    let reason = match materialize.value.strategy {
+        WriteStrategy::View => "a view always has the columns of its query",
+        WriteStrategy::Manual => "a manual script shapes its table itself",
+        _ => return,
+    };
+    let message = format!("`on_schema_change` has no effect: {reason}");
+    draft.report(
+        Problem::new(Code::NO_EFFECT, policy, message)
+            .with_help("remove it; `contract enforced` with `column` lines refuses other columns"),
+    );
 }
 
 fn check_contract(draft: &mut Draft<'_>) {

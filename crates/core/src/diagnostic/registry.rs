@@ -103,7 +103,7 @@ codes! {
     APPEND_IGNORES_KEY = "P119" Warning "a key has no effect on an append";
     NOT_PARTITIONABLE = "P120" Error "a history table or view cannot be partitioned";
     CONTRACT_WITHOUT_COLUMNS = "P121" Error "an enforced contract declares no columns";
-    NEEDS_MATERIALIZE = "P122" Warning "an annotation has no effect without `materialize`";
+    NO_EFFECT = "P122" Warning "an annotation has no effect in this script";
     OPTION_NOT_APPLICABLE = "P123" Error "an option does not apply to what the line declares";
     UNDECLARED_COLUMN = "P124" Error "a column is used that the enforced contract does not declare";
     NOT_YET = "P125" Info "checked, but this version does not act on it yet";
@@ -145,7 +145,7 @@ codes! {
     UNKNOWN_COLUMN_IN_TEST = "P308" Error "a test names a column that the asset does not have";
     NAMES_CLASH = "P309" Error "two names differ only by case";
     UNKNOWN_SCRIPT = "P310" Error "unknown script";
-    SELECTION_NEEDS_FACTS = "P311" Error "a selection asks for what the command does not read";
+    SELECTION_NEEDS_FACTS = "P311" Error "a selection asks for what this version does not select by";
     TEST_NEVER_RUNS = "P312" Warning "a test that never runs";
 
     PARTITION_KEY_INVALID = "P401" Error "not a partition of this kind";

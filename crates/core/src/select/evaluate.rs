@@ -159,10 +159,10 @@ fn readers(universe: &Universe<'_>, text: &str, span: Span) -> Result<ScriptSet,
 fn needs_facts(fact: Fact, span: Span) -> SelectError {
     let message = match fact {
         Fact::Stale | Fact::Missing | Fact::Failed | Fact::Unchanged => {
-            "this needs the recorded state of the project, which is not read here"
+            "this version does not select by the recorded state"
         }
-        Fact::New | Fact::Modified => "this needs the last run or a git ref to compare with",
-        Fact::Result(_) => "this needs the results of the last run, which are not read here",
+        Fact::New | Fact::Modified => "this version does not select by comparing with the last run or a git ref",
+        Fact::Result(_) => "this version does not select by the results of the last run",
     };
     SelectError::new(Code::SELECTION_NEEDS_FACTS, span, message)
 }

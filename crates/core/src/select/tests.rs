@@ -203,15 +203,15 @@ fn facts_that_the_caller_does_not_know_are_asked_for() {
     check(
         "orders/raw stale failed+",
         expect![[r#"
-            P311 11..16: this needs the recorded state of the project, which is not read here
-            P311 17..23: this needs the recorded state of the project, which is not read here
+            P311 11..16: this version does not select by the recorded state
+            P311 17..23: this version does not select by the recorded state
         "#]],
     );
     check(
         "state:new result:failed",
         expect![[r#"
-            P311 0..9: this needs the last run or a git ref to compare with
-            P311 10..23: this needs the results of the last run, which are not read here
+            P311 0..9: this version does not select by comparing with the last run or a git ref
+            P311 10..23: this version does not select by the results of the last run
         "#]],
     );
 }

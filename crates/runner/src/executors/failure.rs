@@ -124,12 +124,23 @@ impl StepFailure {
 }
 
 impl Sample {
+    /// How many rows people are shown; all of them are in JSON and among the results of tests.
+    const SHOWN: usize = 20;
+
+    /// Returns the rows that people are shown, and a line about the rest.
+    pub fn shown(&self) -> (&[Vec<Option<String>>], Option<String>) {
+        let shown = &self.rows[..self.rows.len().min(Self::SHOWN)];
+        let more = self.rows.len() - shown.len();
+        (shown, (0 < more).then(|| format!("… {more} more in `--json`")))
+    }
+
     fn as_lines(&self) -> String {
         let line = |row: &Vec<Option<String>>| {
             row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" | ")
         };
+        let (rows, more) = self.shown();
         let head = self.columns.join(" | ");
-        std::iter::once(head).chain(self.rows.iter().map(line)).collect::<Vec<_>>().join("\n")
+        std::iter::once(head).chain(rows.iter().map(line)).chain(more).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -156,7 +167,15 @@ impl From<EngineError> for StepFailure {
         };
         let candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
         let is_locked = error.failure().is_some_and(|failure| failure.message.is_locked());
+        let is_httpfs_needed = error.failure().is_some_and(|failure| failure.message.is_httpfs_needed());
+        let is_missing_file = error.failure().is_some_and(|failure| failure.message.is_missing_file());
         let help = match candidates.as_slice() {
+            [] if is_httpfs_needed => Some("put `LOAD httpfs;` above the query".to_owned()),
+            [] if is_missing_file => Some(
+                "the catalog names a file that is not there: when `data` in pintail.toml was changed, change it back or \
+                 move the files; when they were deleted, `run --full-refresh` writes the table anew"
+                    .to_owned(),
+            ),
             [] if is_locked => Some(
                 "another program has the lake's catalog open for writing: close it or wait for it, then run again"
                     .to_owned(),

@@ -48,13 +48,13 @@ pub enum RunnerError {
     #[error("the project has errors: `pintail check` shows them")]
     ProjectHasErrors,
     /// A Postgres catalog.
-    #[error("lake `{lake}`: this version does not use Postgres catalogs yet; use `catalog = \"sqlite:<path>\"`")]
+    #[error("lake `{lake}`: this version does not use Postgres catalogs yet; write `catalog = \"sqlite:<path>\"`")]
     CatalogNotYet {
         /// The lake.
         lake: LakeName,
     },
     /// A Postgres store.
-    #[error("this version does not use a Postgres store yet; use `[store] url = \"sqlite:<path>\"`")]
+    #[error("this version does not use a Postgres store yet; write `[store] url = \"sqlite:<path>\"`")]
     StoreNotYet,
     /// The asynchronous runtime did not start.
     #[error("could not start the runtime")]

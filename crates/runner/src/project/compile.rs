@@ -166,6 +166,7 @@ fn compile_script(
     };
     compiled.cannot_run = cannot_run(file, &compiled, has_errors);
     compiled.text = ParsedText { path: source.path, blanked: source.text, body, lineage };
+    check_reads(&compiled, diagnostics);
     compiled
 }
 
@@ -252,6 +253,29 @@ fn check_lakes(scripts: &[CompiledScript], names: &Names, diagnostics: &mut Vec<
             let message = format!("there is no lake `{lake}`");
             diagnostics
                 .push(Diagnostic::new(Code::UNKNOWN_LAKE, &script.file.source.path, span, message).with_help(help));
+        }
+    }
+}
+
+/// Says which reads of a body this version cannot do yet, each kind once per script.
+fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
+    let mut told = BTreeSet::new();
+    for read in &script.text.lineage.reads {
+        let written = script.text.blanked.get(read.span.start..read.span.end).unwrap_or_default();
+        let is_address = written.trim_start_matches(['\'', '"']).starts_with("volume://");
+        let help = match &read.asset {
+            Asset::Datatable { .. } => "copy the table into the lake, or read it with a script of another tool",
+            Asset::Object { .. } => "read a local copy; `LOAD httpfs` reads public `https://` addresses",
+            Asset::Volume { .. } if is_address => "write the path of the file, such as `landing/orders.csv`",
+            Asset::Volume { .. } | Asset::Lake { .. } => continue,
+        };
+        if told.insert(read.asset.scheme()) {
+            let message = format!(
+                "reading `{}://` is parsed and checked, but this version does not act on it yet",
+                read.asset.scheme()
+            );
+            diagnostics
+                .push(Diagnostic::new(Code::NOT_YET, &script.file.source.path, read.span, message).with_help(help));
         }
     }
 }

@@ -17,6 +17,7 @@ use super::config::{
     Broker, BrokerKind, Config, DataPath, Datatable, Lake, ObjectStore, RunConfig, Setting, Variable, Volume,
 };
 use super::environment::Environment;
+use super::not_yet;
 use super::reader::{Mode, Reader, Resolved, quoted_list};
 use super::size::ByteSize;
 use super::toml_tree::{self, Node, Table, Value};
@@ -33,6 +34,10 @@ const RESERVED_LAKES: [&str; 6] = ["temp", "system", "memory", "lake", "pg_catal
 /// Names that scripts already know with a `$`.
 const RESERVED_VARIABLES: [&str; 5] =
     ["partition", "partition_start", "partition_end", "upstream_snapshot", "first_run"];
+
+/// From how many bytes a variable that comes from the environment may be a secret; shorter ones, such as a country, are
+/// no secrets, and hiding them would hide half of every output.
+const SHORTEST_SECRET_VARIABLE: usize = 8;
 
 /// What a configuration is read with.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +72,12 @@ pub fn read_config(text: Option<&str>, source: &ConfigSource<'_>) -> (Config, Ve
             let mut config = decoder.config(&base);
             config.profile = Some(name.to_owned());
             config.defer = decoder.reader.text(profile, "defer").map(|defer| defer.value);
+            not_yet::report_defer(&mut decoder.reader, profile);
             config
         }
         None => decoder.config(&base),
     };
+    not_yet::report(&mut decoder.reader, &base, &config, &Config::embedded(source.root).run);
     let (secrets, diagnostics) = decoder.reader.finish();
     config.secrets = secrets;
     (config, diagnostics)
@@ -169,6 +176,24 @@ impl Decoder<'_> {
             let name = LakeName(name.to_owned());
             let lake = self.lake(&name, lake);
             config.lakes.insert(name, lake);
+        }
+        self.deny_shared_catalogs(table, config);
+    }
+
+    /// Two names of one catalog would be two writers that do not know of each other.
+    fn deny_shared_catalogs(&mut self, table: &Table, config: &Config) {
+        for (name, span, _) in self.reader.named_tables(table, "lake") {
+            let Some((own, lake)) = config.lakes.iter().find(|(lake, _)| lake.as_str() == name) else { continue };
+            let Catalog::Sqlite { path } = &lake.catalog else { continue };
+            let same = config
+                .lakes
+                .iter()
+                .filter(|(other, _)| *other != own)
+                .find(|(_, other)| matches!(&other.catalog, Catalog::Sqlite { path: others } if others == path));
+            if let Some((other, _)) = same {
+                let message = format!("the lakes `{name}` and `{other}` have one catalog");
+                self.reader.report(Code::BAD_SETTING, span, message, "give each lake a catalog of its own");
+            }
         }
     }
 
@@ -371,7 +396,12 @@ impl Decoder<'_> {
 
     fn variable(&mut self, node: &Node, name: &str) -> Option<Variable> {
         match node.value {
-            Value::Text(_) => self.reader.text_of(node, name).map(|text| Variable::Text(text.value)),
+            Value::Text(_) => self.reader.text_of(node, name).map(|text| {
+                if text.from_environment && SHORTEST_SECRET_VARIABLE <= text.value.len() {
+                    self.reader.secrets.add(&text.value);
+                }
+                Variable::Text(text.value)
+            }),
             Value::Integer(integer) => Some(Variable::Integer(integer)),
             Value::Float(float) => Some(Variable::Float(float)),
             Value::Boolean(boolean) => Some(Variable::Boolean(boolean)),

@@ -8,6 +8,7 @@ mod config;
 mod decode;
 mod environment;
 mod load;
+mod not_yet;
 mod reader;
 mod secrets;
 mod size;

@@ -159,7 +159,7 @@ fn a_killed_merge_into_a_slice_is_the_old_or_the_new_version() {
 }
 
 #[test]
-fn a_killed_append_to_a_table_appends_once() {
+fn case_d26_a_killed_append_to_a_table_appends_once() {
     check_kills(&Case {
         script: "-- materialize ducklake://main/t append\nSELECT 1 AS k, v FROM read_csv('data/in.csv')\n",
         expected: all,

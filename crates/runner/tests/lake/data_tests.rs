@@ -177,7 +177,7 @@ INSERT INTO t VALUES (9);
         help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
         sample: n
           9
-        committed: the script's own commits stand (the last is snapshot 3): tests of a manual script run after it has published"#]]
+        committed: the script's own commits stand (the last is snapshot 3): a manual script is checked after it has published"#]]
     .assert_eq(&folder.told_of(&told, "t"));
     assert_eq!(folder.query("FROM t"), ["9"]);
 }

@@ -132,7 +132,7 @@ fn commit(
 }
 
 #[test]
-fn a_commit_after_a_failed_statement_is_never_taken_for_success() {
+fn case_d28_a_commit_after_a_failed_statement_is_never_taken_for_success() {
     with_lake(|instance, lake| {
         let session = instance.session().unwrap();
         let alias = lake.write_alias();

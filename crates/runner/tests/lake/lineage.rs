@@ -71,3 +71,30 @@ SELECT 1 AS a -- trailing",
     folder.run_all().assert_good();
     assert_eq!(folder.query("SELECT a, b, trim(c), \"a;b\" FROM t"), ["a;b|x;y|$$;$$|';"]);
 }
+
+#[test]
+fn reads_that_this_version_cannot_do_yet_are_said_by_check() {
+    let folder = Folder::new(
+        "//- pintail.toml
+[volume.landing]
+path = \"landing\"
+[datatable.app]
+url = \"postgres://127.0.0.1/app\"
+//- landing/orders.csv
+n
+1
+//- pipelines/a.sql
+-- materialize ducklake://main/a
+ATTACH 'datatable://app' AS app;
+SELECT n FROM app.users, app.orders, read_parquet('s3://raw/x.parquet'), read_csv('volume://landing/orders.csv')
+//- pipelines/b.sql
+-- materialize ducklake://main/b
+SELECT n FROM read_csv('landing/orders.csv')
+",
+    );
+    expect![[r#"
+        Info P125 pintail.toml:3 `[datatable]` is checked, but this version does not act on it yet
+        Info P125 pipelines/a.sql:3 reading `datatable://` is parsed and checked, but this version does not act on it yet
+        Info P125 pipelines/a.sql:3 reading `s3://` is parsed and checked, but this version does not act on it yet
+        Info P125 pipelines/a.sql:3 reading `volume://` is parsed and checked, but this version does not act on it yet"#]].assert_eq(&folder.check().join("\n"));
+}

@@ -59,7 +59,7 @@ fn forced() -> PlanRequest {
 }
 
 #[test]
-fn fifty_fresh_slices_replaced_by_two_processes_at_once_have_every_row_once() {
+fn case_d21_fifty_fresh_slices_replaced_by_two_processes_at_once_have_every_row_once() {
     let folder = Folder::new(DAYS);
     let meeting = tempfile::tempdir().unwrap();
     let processes = [0, 1].map(|player| Work::run().days(50, meeting.path(), player, 2).start(folder.path()));
@@ -213,7 +213,7 @@ fn a_table_that_a_foreign_writer_makes_meanwhile_is_not_taken_over() {
 }
 
 #[test]
-fn a_backfill_in_two_processes_at_once_writes_every_slice_once() {
+fn case_d22_a_backfill_in_two_processes_at_once_writes_every_slice_once() {
     let folder = Folder::new(DAYS);
     let meeting = tempfile::tempdir().unwrap();
     let processes = [0, 1].map(|player| {
@@ -229,7 +229,7 @@ fn a_backfill_in_two_processes_at_once_writes_every_slice_once() {
 }
 
 #[test]
-fn four_processes_make_one_lake_and_forty_tables_at_once_and_lose_none() {
+fn case_d29_four_processes_make_one_lake_and_forty_tables_at_once_and_lose_none() {
     let folders: Vec<Folder> = (0..4)
         .map(|player| {
             let scripts: String = (0..10)

@@ -112,6 +112,7 @@ SELECT 1 AS n
     let told = run(&pintail, &PlanRequest::default());
     expect![[r#"
         P518 stage the query: the step took longer than its timeout of 1.0 s
+        at line 1: timeout 1s
         help: give it more time (`timeout 30m`), or make the query read less
         committed: nothing of this step is committed; Pintail has not written ducklake://main/slow yet"#]]
     .assert_eq(&folder.told_of(&told, "slow"));

@@ -250,6 +250,43 @@ SELECT 1 AS a, 'x' AS c
 }
 
 #[test]
+fn an_enforced_contract_holds_for_a_view_and_for_what_a_manual_script_has_published() {
+    let folder = Folder::new(
+        "//- pipelines/v.sql
+-- materialize view ducklake://main/v
+-- contract enforced
+-- column a INTEGER
+SELECT 1::BIGINT AS a
+//- pipelines/m.sql
+-- materialize manual ducklake://main/m
+-- contract enforced
+-- column a INTEGER
+CREATE TABLE m AS SELECT 'x' AS a;
+",
+    );
+    let told = folder.run_all();
+    expect![[r#"
+        P515 check the contract: the query breaks the script's contract:
+        `a` is declared INTEGER but selected as BIGINT
+        at line 2: contract enforced
+        help: change the query, or the `column` lines
+        committed: nothing of this step is committed; Pintail has not written ducklake://main/v yet"#]]
+    .assert_eq(&folder.told_of(&told, "v"));
+    expect![[r#"
+        P515 check the contract: the query breaks the script's contract:
+        `a` is declared INTEGER but selected as VARCHAR
+        at line 2: contract enforced
+        help: change the query, or the `column` lines
+        committed: the script's own commits stand (the last is snapshot 2): a manual script is checked after it has published"#]]
+    .assert_eq(&folder.told_of(&told, "m"));
+    assert_eq!(folder.query("SELECT count(*) FROM duckdb_views() WHERE view_name = 'v'"), ["0"]);
+    folder.write(
+        "//- pipelines/v.sql\n-- materialize view ducklake://main/v\n-- column a INTEGER\nSELECT 1::BIGINT AS a\n",
+    );
+    assert_eq!(folder.run_all().step("v").notes, ["`a` is declared INTEGER but selected as BIGINT"]);
+}
+
+#[test]
 fn case_c19_an_old_version_is_read_with_its_own_columns() {
     let t = Changing::new("-- materialize ducklake://main/t\n-- on_schema_change append_new_columns", "SELECT 1 AS a");
     let first = t.folder.run_all().step("t").snapshot;

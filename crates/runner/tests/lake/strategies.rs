@@ -48,7 +48,7 @@ INSERT INTO l.by_hand SELECT count(*) FROM l.src;
 ";
 
 #[test]
-fn each_whole_write_is_one_snapshot_and_keeps_the_table() {
+fn case_a7_each_whole_write_is_one_snapshot_and_keeps_the_table() {
     let folder = Folder::new(WHOLE);
     let pintail = folder.open();
     let told = run(&pintail, &PlanRequest::default());
@@ -140,6 +140,53 @@ SELECT 9 AS k, 'z' AS v
     assert_eq!(told.step("m").changed, (2, 1));
     assert_eq!(told.step("p").changed, (4, 1));
     assert_eq!(query(&pintail, "SELECT (SELECT max(k) FROM m), (SELECT max(k) FROM p)", None), ["9|9"]);
+}
+
+#[test]
+fn case_d25_an_append_counts_changes_of_its_input_and_never_looks_at_their_content() {
+    let folder = Folder::new(
+        "//- pipelines/batch.sql
+-- materialize ducklake://main/batch
+SELECT 1 AS n
+//- pipelines/log.sql
+-- materialize ducklake://main/log append
+SELECT n FROM batch
+",
+    );
+    let pintail = folder.open();
+    run(&pintail, &PlanRequest::default()).assert_good();
+    // The next batch has the same rows; it is another batch all the same.
+    run(&pintail, &force("batch")).assert_good();
+    check(&run(&pintail, &PlanRequest::default()), expect![["log: Materialized rows Some(2) -0 +1"]]);
+    assert_eq!(run(&pintail, &PlanRequest::default()).steps.len(), 0);
+    assert_eq!(query(&pintail, "FROM log", None), ["1", "1"]);
+}
+
+#[test]
+fn case_d23_rows_are_never_inlined_so_that_deleted_ones_stay_deleted() {
+    let folder = Folder::new(
+        "//- pipelines/m.sql
+-- materialize ducklake://main/m key=k
+SELECT i AS k, 'old' AS v FROM range(100) r(i)
+//- pipelines/one.sql
+-- materialize ducklake://main/one
+SELECT 1 AS n
+",
+    );
+    let pintail = folder.open();
+    run(&pintail, &PlanRequest::default()).assert_good();
+    for replaced in ["range(1)", "range(1, 51)", "range(3)"] {
+        folder.write(&format!(
+            "//- pipelines/m.sql\n-- materialize ducklake://main/m key=k\nSELECT i AS k, 'new' AS v FROM {replaced} r(i)\n"
+        ));
+        folder.run_all().assert_good();
+        // The catalog's number and the rows that a scan finds are the same.
+        assert_eq!(query(&pintail, "SELECT count(*) FROM m", None), ["100"]);
+        assert_eq!(query(&pintail, "SELECT len(list(k)), count(DISTINCT k) FROM m", None), ["100|100"]);
+    }
+    assert_eq!(query(&pintail, "SELECT count(*) FROM m WHERE v = 'new'", None), ["51"]);
+    let files = query(&pintail, "SELECT file_count FROM ducklake_table_info('lake') WHERE table_name = 'one'", None);
+    assert_eq!(files, ["1"], "a write of one row is a file too");
 }
 
 #[test]

@@ -182,3 +182,25 @@ test unique a",
         "#]],
     );
 }
+
+#[test]
+fn a_schema_policy_has_no_effect_on_a_view_or_a_manual_script() {
+    check(
+        "materialize view ducklake://main/x\non_schema_change ignore",
+        expect![[r#"
+        materialize: ("ducklake://main/x", View)
+        on_schema_change: Ignore
+        warning P122 at "on_schema_change": `on_schema_change` has no effect: a view always has the columns of its query
+          help: remove it; `contract enforced` with `column` lines refuses other columns
+    "#]],
+    );
+    check(
+        "materialize manual ducklake://main/x\non_schema_change sync_all_columns",
+        expect![[r#"
+        materialize: ("ducklake://main/x", Manual)
+        on_schema_change: SyncAllColumns
+        warning P122 at "on_schema_change": `on_schema_change` has no effect: a manual script shapes its table itself
+          help: remove it; `contract enforced` with `column` lines refuses other columns
+    "#]],
+    );
+}

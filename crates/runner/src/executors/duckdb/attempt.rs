@@ -368,14 +368,15 @@ impl<'a> Attempt<'a> {
 
     /// A step that was interrupted because its time was up has failed by its timeout, not by the user.
     fn with_timeout(&self, failure: StepFailure) -> StepFailure {
-        let limit = self.script.header.timeout.as_ref().map(|timeout| timeout.value);
-        let (Some(limit), false) = (limit, self.ctx.cancel.is_set()) else { return failure };
+        let declared = self.script.header.timeout.as_ref();
+        let (Some(timeout), false) = (declared, self.ctx.cancel.is_set()) else { return failure };
         if failure.class != ErrorClass::Cancelled || !self.ctx.cancel.is_late(self.slot) {
             return failure;
         }
-        let message = format!("the step took longer than its timeout of {}", crate::duration_text(limit));
+        let message = format!("the step took longer than its timeout of {}", crate::duration_text(timeout.value));
         StepFailure::user(Code::TIMEOUT, failure.stage, message)
             .with_help("give it more time (`timeout 30m`), or make the query read less")
+            .at(timeout.span)
     }
 
     /// Tries until it lands, is superseded, or is given up.

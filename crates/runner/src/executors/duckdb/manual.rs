@@ -3,6 +3,7 @@
 
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
+use pintail_core::schema::Schema;
 use pintail_core::source::Span;
 use pintail_core::sql::classify::Need;
 use pintail_core::sql::stamp::{StampEntry, commit_message, to_extra_info};
@@ -14,6 +15,7 @@ use pintail_engine::{Session, WriteTransaction, lake};
 
 use super::attempt::{Attempt, Ended, Landed};
 use super::data_tests::{self, TestRows};
+use super::shape::check_contract;
 use super::staging::prepare_session;
 use super::text::{ReadAs, rewrite};
 use crate::executors::{Slot, StepFailure};
@@ -61,17 +63,16 @@ fn run_attached(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Ended, Ste
     drop(pass);
     let (progress, entry) = outcome?;
     let snapshot = progress.snapshot.expect("a script that ran to its end has at least the stamp of its fence");
-    let tested = test(attempt, &session);
+    let schema = session.describe(&own_table(attempt).to_string()).ok().map(lake::schema_of);
+    let checked = check(attempt, &session, schema.as_ref());
     attempt.sent.extend(session.take_sent());
-    if let Err(mut failure) = tested {
+    if let Err(mut failure) = checked {
         failure.committed = format!(
-            "the script's own commits stand (the last is snapshot {snapshot}): tests of a manual script run after it has \
+            "the script's own commits stand (the last is snapshot {snapshot}): a manual script is checked after it has \
              published"
         );
         return Err(failure);
     }
-    let relation = own_table(attempt);
-    let schema = session.describe(&relation.to_string()).ok().map(lake::schema_of);
     Ok(Ended::Landed(Box::new(Landed { snapshot, entry, schema })))
 }
 
@@ -196,6 +197,14 @@ fn with_progress(mut failure: StepFailure, progress: &Progress) -> StepFailure {
         ),
     };
     failure
+}
+
+/// Checks what was published: its columns, then its rows.
+fn check(attempt: &mut Attempt<'_>, session: &Session, schema: Option<&Schema>) -> Result<(), StepFailure> {
+    if let Some(schema) = schema {
+        check_contract(attempt.script, schema, &mut attempt.notes)?;
+    }
+    test(attempt, session)
 }
 
 fn test(attempt: &mut Attempt<'_>, session: &Session) -> Result<(), StepFailure> {

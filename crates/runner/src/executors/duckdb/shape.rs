@@ -243,7 +243,8 @@ fn refused_types(refused: Vec<pintail_core::schema::RefusedColumn>) -> StepFailu
     )
 }
 
-fn check_contract(script: &CompiledScript, schema: &Schema, notes: &mut Vec<String>) -> Result<(), StepFailure> {
+/// Compares the columns with the declared ones: an enforced contract refuses differences, else they become notes.
+pub fn check_contract(script: &CompiledScript, schema: &Schema, notes: &mut Vec<String>) -> Result<(), StepFailure> {
     let declared = script.header.columns.iter().map(|column| &column.value);
     let enforced = script.header.contract_enforced;
     let difference = contract_diff(declared, schema, enforced.is_some());

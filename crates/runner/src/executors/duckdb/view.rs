@@ -10,6 +10,7 @@ use pintail_engine::{WriteTransaction, lake};
 use super::attempt::{Attempt, Ended};
 use super::commit::{check_commits, finish, refuse_foreign_target};
 use super::data_tests::{self, TestRows};
+use super::shape::check_contract;
 use super::staging::{self, Staged};
 use super::text::{ReadAs, own_relations, rewrite};
 use crate::executors::{Slot, StepFailure};
@@ -62,8 +63,9 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
             })?;
         }
         attempt.reach(FaultPoint::Written);
-        data_tests::in_transaction_of_view(attempt, &session, &relation, TestRows::Written { slice: None })?;
         let columns = lake::schema_of(session.describe(&relation.to_string())?);
+        check_contract(attempt.script, &columns, &mut attempt.notes)?;
+        data_tests::in_transaction_of_view(attempt, &session, &relation, TestRows::Written { slice: None })?;
         let mut entry = attempt.entry();
         entry.schema_version += u32::from(facts.as_ref().map(|facts| &facts.schema) != Some(&columns));
         let ended = finish(attempt, transaction, entry, Some(columns));

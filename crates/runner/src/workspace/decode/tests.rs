@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use expect_test::{Expect, expect};
-use pintail_core::diagnostic::Diagnostic;
+use pintail_core::diagnostic::{Code, Diagnostic};
 use pintail_core::source::LineIndex;
 use secrecy::ExposeSecret as _;
 
@@ -21,7 +21,14 @@ fn environment() -> Environment {
     ])
 }
 
+/// Reads `text`; what has no effect yet is a test of its own.
 fn read(text: &str, profile: Option<&str>) -> (Config, Vec<Diagnostic>) {
+    let (config, mut diagnostics) = read_all(text, profile);
+    diagnostics.retain(|found| found.code != Code::NOT_YET);
+    (config, diagnostics)
+}
+
+fn read_all(text: &str, profile: Option<&str>) -> (Config, Vec<Diagnostic>) {
     read_config(Some(text), &ConfigSource { root: Path::new("/p"), profile, environment: &environment() })
 }
 
@@ -461,4 +468,59 @@ fn worker_tags_are_one_or_several() {
     assert_eq!(good("run.worker = \"gpu\"", None).run.worker, ["gpu"]);
     assert_eq!(good("run.worker = [\"gpu\", \"nightly\"]", None).run.worker, ["gpu", "nightly"]);
     assert!(good("run.atomic = true", None).run.atomic);
+}
+
+#[test]
+fn a_setting_without_effect_says_so_unless_it_has_its_default() {
+    let text = r#"
+[lake.main]
+catalog = "postgres:host=db dbname=lake"
+[store]
+url = "postgres:host=db dbname=store"
+[run]
+keep_runs = 9
+keep_days = 3
+timezone = "Europe/Berlin"
+atomic = true
+worker = "nightly"
+[datatable.app]
+url = "${APP_DATABASE_URL}"
+[object_store.raw]
+url = "s3://bucket/prefix"
+[volume.landing]
+path = "landing"
+[kafka]
+brokers = "db:9092"
+[packages]
+shop = { path = "shop" }
+[profile.dev]
+defer = "prod"
+[profile.prod.run]
+atomic = false
+"#;
+    let of = |profile| print(text, &read_all(text, profile).1);
+    expect![[r#"
+        3:1 P125 catalog: a catalog on Postgres is checked, but this version does not act on it yet (write `catalog = "sqlite:<path>"` to run something)
+        5:1 P125 url: a store on Postgres is checked, but this version does not act on it yet (write `url = "sqlite:.pintail/store.sqlite"` to run something)
+        7:1 P125 keep_runs: `keep_runs` is checked, but this version does not act on it yet (nothing expires yet)
+        9:1 P125 timezone: `timezone` is checked, but this version does not act on it yet (schedules do not run yet; partitions have `tz=`)
+        10:1 P125 atomic: `atomic` is checked, but this version does not act on it yet (each step commits by itself)
+        11:1 P125 worker: `worker` is checked, but this version does not act on it yet (choose scripts by `--select tag:…`)
+        12:2 P125 datatable: `[datatable]` is checked, but this version does not act on it yet (scripts cannot read or write Postgres tables yet)
+        14:2 P125 object_store: `[object_store]` is checked, but this version does not act on it yet (scripts cannot read or write object stores by `s3://` assets yet)
+        18:2 P125 kafka: `[kafka]` is checked, but this version does not act on it yet (nothing starts runs by itself yet: use cron, or `pintail run` by hand)
+        20:2 P125 packages: `[packages]` is checked, but this version does not act on it yet (put macros and tests into the project itself)
+    "#]].assert_eq(&of(None));
+    assert!(of(Some("dev")).contains("`defer` is checked"), "{}", of(Some("dev")));
+    assert!(!of(Some("prod")).contains("`atomic`"), "{}", of(Some("prod")));
+}
+
+#[test]
+fn two_lakes_cannot_have_one_catalog() {
+    check(
+        "[lake.other]\ncatalog = \"sqlite:.pintail/main.sqlite\"\n[lake.third]\ncatalog = \"sqlite:third.sqlite\"\n",
+        expect![[r#"
+            1:7 P004 other: the lakes `other` and `main` have one catalog (give each lake a catalog of its own)
+        "#]],
+    );
 }
