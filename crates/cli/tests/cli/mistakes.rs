@@ -114,7 +114,7 @@ SELECT order_id FROM orders_raw GROUP order_id
               |
             5 | SELECT order_id FROM orders_raw GROUP order_id
               |                                       ^^^^^^^^
-            error: 4 errors in the project; nothing was run
+            error: 4 errors in the project; nothing was done
         "#]],
     );
     assert!(!project.exists(".pintail"), "nothing was opened");
@@ -203,16 +203,12 @@ fn a_mistake_elsewhere_does_not_stop_what_is_selected() {
         expect![[r#"
             exit code 0
             --- stdout
-            script   result        rows  inserted  deleted  snapshot  time
-            orders   materialized     3         3        0         2  <time>
-            revenue  materialized     2         2        0         3  <time>
-
             run <id> succeeded: 2 materialized in <time>
             --- stderr
             warning: 1 error in scripts that are not selected
             hint: `pintail check` shows them
-            materialized orders: 3 rows, snapshot 2 (<time>)
-            materialized revenue: 2 rows, snapshot 3 (<time>)
+            materialized  orders   3 rows, snapshot 2 (<time>)
+            materialized  revenue  2 rows, snapshot 3 (<time>)
         "#]],
     );
 }

@@ -154,7 +154,8 @@ impl From<EngineError> for StepFailure {
             }
             None => ("reach the lake".to_owned(), with_sources(&error)),
         };
-        let candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
+        let mut candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
+        candidates.retain(|name| !is_internal(name));
         let is_locked = error.failure().is_some_and(|failure| failure.message.is_locked());
         let help = match candidates.as_slice() {
             [] if is_locked => Some(
@@ -167,6 +168,15 @@ impl From<EngineError> for StepFailure {
         };
         Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() }
     }
+}
+
+/// Returns whether `name` is one that the engine or Pintail made for itself, which nobody means.
+fn is_internal(name: &str) -> bool {
+    let table = name.rsplit('.').next().unwrap_or(name);
+    ["pg_", "duckdb_", "sqlite_", "ducklake_", "pragma_", "_pt_", "fence_"]
+        .iter()
+        .any(|prefix| table.starts_with(prefix))
+        || name.split('.').any(|part| matches!(part, "_pintail" | "pg_catalog" | "information_schema"))
 }
 
 /// Returns the error with what is behind it, one after the other.
