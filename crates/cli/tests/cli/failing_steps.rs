@@ -193,6 +193,39 @@ fn a_missing_extension_names_what_to_do() {
 }
 
 #[test]
+fn a_file_that_is_not_there_says_where_paths_start() {
+    let project = Project::new(
+        "
+//- /pipelines/raw/a.sql
+-- materialize ducklake://main/a
+
+FROM read_csv('a.csv')
+",
+    );
+    check(
+        &project,
+        "run",
+        expect![[r#"
+        exit code 1
+        --- stdout
+        run <id> failed: 1 failed in <time>
+        --- stderr
+        failed        raw/a  (<time>)
+        error: raw/a: IO error: No files found that match the pattern "a.csv"
+         --> pipelines/raw/a.sql:3:6
+          |
+        3 | FROM read_csv('a.csv')
+          |      ^
+          |
+          = note: failed to stage the query
+          = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/a yet
+          = help: a path in SQL starts at the folder of the project, wherever the script lies
+        hint: `pintail show last` has the errors, the failing rows and the log
+    "#]],
+    );
+}
+
+#[test]
 fn timings_name_the_phases() {
     let project = Project::new(SHOP);
     let outcome = run(&project, "run --timings --select orders").expect_ok();
