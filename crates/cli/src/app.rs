@@ -108,7 +108,7 @@ impl App {
         self.show_diagnostics(project, shown);
         let errors = about_selected.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
         if 0 < errors {
-            self.terminal.error(&format!("{} in the project; nothing was run", text::count(errors, "error")));
+            self.terminal.error(&format!("{} in the project; nothing was done", text::count(errors, "error")));
             return Err(Failure::Told(Exit::CheckErrors));
         }
         let others = elsewhere.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();

@@ -20,7 +20,7 @@ A first project:
   pintail check                          finds mistakes, reads no data
   pintail plan                           what would be done, and why
   pintail run                            does exactly that
-  pintail query 'FROM orders_by_day'     add --at <snapshot> to read an older version
+  pintail query 'FROM example'           add --at <snapshot> to read an older version
 
 Exit codes:
   0 ok, 1 failed steps or tests, 2 usage, 3 errors in the project, 4 something is missing or broken"

@@ -145,7 +145,9 @@ impl From<RunnerError> for Failure {
             | RunnerError::NoScript { .. } => Failure::usage(with_sources(&error)),
             RunnerError::CatalogNotYet { .. } | RunnerError::StoreNotYet => Failure::advised(Exit::Usage, &error),
             RunnerError::Engine(error) => error.into(),
-            RunnerError::Open(_) | RunnerError::Read(_) | RunnerError::Write(_) | RunnerError::Runtime(_) => {
+            RunnerError::Open(_) => Failure::internal(with_sources(&error))
+                .with_hint("the store's file and its folder must be yours to read and write; `pintail doctor` checks"),
+            RunnerError::Read(_) | RunnerError::Write(_) | RunnerError::Runtime(_) => {
                 Failure::internal(with_sources(&error))
             }
         }

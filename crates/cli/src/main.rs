@@ -18,8 +18,8 @@ use std::io::Write as _;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::app::App;
 use crate::args::Cli;
@@ -34,20 +34,35 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Exit {
+    let environment = Environment::read();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             // A reader that closed the pipe has seen enough.
             let _ = error.print();
+            if let Some(hint) = hint_for(&error, &environment) {
+                let _ = writeln!(std::io::stderr(), "\nhint: {hint}");
+            }
             return if is_answer { Exit::Ok } else { Exit::Usage };
         }
     };
-    let environment = Environment::read();
     let terminal = Terminal::new(&cli.globals, &environment);
     terminal.listen_to_logs();
     let app = App { globals: cli.globals, environment, terminal };
     commands::run(cli.command, &app).unwrap_or_else(|failure| failure.tell(&app.terminal))
+}
+
+/// Returns what helps when a script was given where a selection is an option, as other tools do not ask for it.
+fn hint_for(error: &clap::Error, environment: &Environment) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+        return None;
+    }
+    let cli = Cli::command();
+    let command = environment.arguments.iter().skip(1).find_map(|argument| cli.find_subcommand(argument))?;
+    let selects = command.get_arguments().any(|argument| argument.get_id() == "select");
+    selects.then(|| format!("scripts are named by an option: `pintail {} --select {word}`", command.get_name()))
 }
 
 /// Says where a panic was; that of a step is told again with the step.

@@ -1,5 +1,7 @@
-//! Progress of a run: a bar per running step and a total in a terminal, a line per step elsewhere, JSON lines with
+//! Progress of a run: a line for each step that ended, below which a terminal shows what is running; JSON lines with
 //! `--json`.
+//!
+//! The lines are what a run says of its steps: nothing repeats them at the end.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use pintail_runner::run::{RunEvent, RunSummary};
 use serde_json::json;
 
 use crate::render::plan::{step_json, step_name};
-use crate::render::run::{EndedStep, ended_json, step_line, summary_json};
+use crate::render::run::{EndedStep, ended_json, name_width, step_line, style_of, summary_json};
 use crate::terminal::Terminal;
 
 /// Shows a run while it goes on, and keeps what its steps say.
@@ -24,14 +26,15 @@ pub struct Progress<'t> {
     bars: Option<Bars>,
     /// Whether every step that went well has a line of its own.
     lines: Lines,
+    name_width: usize,
 }
 
-/// Which steps get a line when there are no bars.
+/// Which steps get a line when they have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     /// Every one.
     Each,
-    /// Now and then how many there were: there are thousands.
+    /// Those that did not go well, and without bars now and then how many there were: there are thousands.
     Sparse,
 }
 
@@ -48,7 +51,13 @@ impl<'t> Progress<'t> {
     /// Returns the progress of a run of `steps`.
     pub fn new(terminal: &'t Terminal, steps: &[Step], lines: Lines) -> Self {
         let bars = (terminal.is_live && !terminal.is_json).then(|| Bars::new(steps));
-        Self { terminal, steps: steps.to_vec(), ended: Vec::new(), end: None, bars, lines }
+        let name_width = name_width(steps);
+        Self { terminal, steps: steps.to_vec(), ended: Vec::new(), end: None, bars, lines, name_width }
+    }
+
+    /// Returns what is drawn, so that others can speak without tearing it.
+    pub fn drawing(&self) -> Option<MultiProgress> {
+        self.bars.as_ref().map(|bars| bars.all.clone())
     }
 
     /// Takes note of an event.
@@ -79,24 +88,34 @@ impl<'t> Progress<'t> {
     }
 
     fn finish_step(&mut self, ended: EndedStep) {
-        let step = &self.steps[ended.index];
-        match &mut self.bars {
-            Some(bars) => bars.finish(ended.index),
-            None if self.terminal.is_json => {}
-            None => {
-                let number = self.ended.len() + 1;
-                let is_due = number.is_multiple_of(50) || number == self.steps.len();
-                match self.lines {
-                    Lines::Each => self.terminal.talk(&step_line(step, &ended)),
-                    Lines::Sparse if ended.failure().is_some() => self.terminal.talk(&step_line(step, &ended)),
-                    Lines::Sparse if is_due => {
-                        self.terminal.talk(&format!("{number} of {} partitions", self.steps.len()));
-                    }
-                    Lines::Sparse => {}
-                }
-            }
+        if let Some(bars) = &mut self.bars {
+            bars.finish(ended.index);
+        }
+        if !self.terminal.is_json {
+            self.say_end(&ended);
         }
         self.ended.push(ended);
+    }
+
+    fn say_end(&self, ended: &EndedStep) {
+        // What never began is not progress.
+        let number = self.ended.iter().chain([ended]).filter(|ended| ended.report.is_some()).count();
+        let is_due = ended.report.is_some() && (number.is_multiple_of(50) || number == self.steps.len());
+        if self.lines == Lines::Each || ended.failure().is_some() {
+            self.say(&step_line(&self.steps[ended.index], ended, self.name_width, |word| {
+                self.terminal.paint_talk(style_of(ended.state), word)
+            }));
+        } else if is_due && self.bars.is_none() {
+            self.say(&format!("{number} of {} partitions", self.steps.len()));
+        }
+    }
+
+    /// Says a line above what is drawn.
+    fn say(&self, line: &str) {
+        match &self.bars {
+            Some(bars) => bars.all.suspend(|| self.terminal.talk(line)),
+            None => self.terminal.talk(line),
+        }
     }
 
     fn print_json(&self, event: &RunEvent) {

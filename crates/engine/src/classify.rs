@@ -93,6 +93,16 @@ impl EngineMessage {
         self.message.contains("requires the extension httpfs to be loaded")
     }
 
+    /// Returns whether the text says that no file has the name or fits the pattern.
+    pub fn is_no_file(&self) -> bool {
+        self.message.starts_with("No files found that match the pattern")
+    }
+
+    /// Returns whether the text says that a statement would write a database that is attached for reading.
+    pub fn is_read_only(&self) -> bool {
+        self.message.contains("attached in read-only mode")
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
@@ -232,6 +242,11 @@ mod tests {
         let message = EngineMessage::parse("TransactionContext Error: cannot rollback - no transaction is active");
         assert!(message.is_no_transaction());
         assert!(EngineMessage::parse("Invalid Error: Failed to query: database is locked").is_locked());
+        let missing = "IO Error: No files found that match the pattern \"data/nofile.csv\"";
+        assert!(EngineMessage::parse(missing).is_no_file());
+        let write = "Invalid Input Error: Cannot execute statement of type \"DELETE\" on database \"lake\" which is \
+                     attached in read-only mode!";
+        assert!(EngineMessage::parse(write).is_read_only());
         assert!(EngineMessage::parse("Invalid Input Error: No snapshot found at version 9999").is_no_snapshot());
     }
 }

@@ -89,7 +89,7 @@ pub fn run(args: &BackfillArgs, app: &App) -> Result<Exit, Failure> {
     }
     let is_long = 20 < plan.steps.len();
     let lines = if is_long { Lines::Sparse } else { Lines::Each };
-    execute(&pintail, &plan, &seen, &Shown { steps: !is_long, timings: false, lines }, app)
+    execute(&pintail, &plan, &seen, &Shown { timings: false, lines }, app)
 }
 
 fn say_nothing_to_do(script: &str, up_to_date: usize, app: &App) {

@@ -1,6 +1,9 @@
 //! `history`: the versions of an asset, each with what made it; without an asset, the last runs.
 
 use clap::Args;
+use pintail_core::asset::Asset;
+use pintail_core::diagnostic::nearest;
+use pintail_runner::Pintail;
 use pintail_store::{Materialization, Run, RunStatus};
 use serde_json::{Value, json};
 
@@ -35,22 +38,28 @@ pub fn run(args: &HistoryArgs, app: &App) -> Result<Exit, Failure> {
     };
     let asset = pintail.parse_asset(text)?;
     let versions = pintail.history(&asset, args.limit)?;
+    if versions.is_empty() && pintail.find_script(text).is_err() && pintail.table(&asset)?.is_none() {
+        return Err(unknown(&pintail, text, &asset));
+    }
     if app.terminal.is_json {
         let versions: Vec<Value> = versions.iter().map(version_json).collect();
         app.terminal.json(&json!({"asset": asset.to_string(), "versions": versions}));
     } else if versions.is_empty() {
         app.terminal.data(&format!("{asset} has no versions: Pintail never wrote it\n"));
-        let names = pintail.project().scripts.iter().filter_map(|script| script.target.as_ref());
-        let names: Vec<String> = names.map(|asset| asset.short_name().to_owned()).collect();
-        if let Some(near) = pintail_core::diagnostic::nearest(asset.short_name(), names.iter().map(String::as_str))
-            && near != asset.short_name()
-        {
-            app.terminal.hint(&format!("did you mean `{near}`?"));
-        }
     } else {
         app.terminal.data(&format!("{asset}\n\n{}", version_list(&versions)));
     }
     Ok(Exit::Ok)
+}
+
+fn unknown(pintail: &Pintail, text: &str, asset: &Asset) -> Failure {
+    let names = pintail.project().scripts.iter().filter_map(|script| script.target.as_ref());
+    let names: Vec<String> = names.map(|asset| asset.short_name().to_owned()).collect();
+    let failure = Failure::usage(format!("there is no script or table `{text}`"));
+    match nearest(asset.short_name(), names.iter().map(String::as_str)) {
+        Some(near) => failure.with_hint(format!("did you mean `{near}`?")),
+        None => failure.with_hint("`pintail list` names the scripts and what they write"),
+    }
 }
 
 /// Returns versions as a list, newest first.

@@ -35,7 +35,7 @@ pub fn run(args: &PreviewArgs, app: &App) -> Result<Exit, Failure> {
         (script.file.source.path.clone(), script.file.source.text.clone())
     };
     app.show_errors_of(pintail.project(), &path)?;
-    interrupt::listen(pintail.cancel())?;
+    interrupt::listen(pintail.cancel(), None)?;
     let rows = pintail
         .preview(&args.script, args.partition.as_deref(), args.limit)
         .map_err(|error| Failure::from(error).in_file(&path, &text))?;

@@ -47,7 +47,7 @@ pub fn run(args: &QueryArgs, app: &App) -> Result<Exit, Failure> {
         return Err(Failure::usage("there is no query").with_hint("give it as text, or on stdin with `-`"));
     }
     let pintail = app.open_for_question()?;
-    interrupt::listen(pintail.cancel())?;
+    interrupt::listen(pintail.cancel(), None)?;
     let answer = pintail
         .query(sql, args.at.map(SnapshotId), args.limit)
         .map_err(|error| Failure::from(error).in_file("query", sql));

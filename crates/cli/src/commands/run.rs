@@ -4,7 +4,7 @@ use clap::Args;
 use pintail_core::plan::Plan;
 use pintail_runner::Pintail;
 use pintail_runner::pintail::Observation;
-use pintail_store::{RunStatus, TestStatus};
+use pintail_store::RunStatus;
 
 use super::plan;
 use crate::app::App;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::{Lines, Progress};
 use crate::render::plan::step_name;
-use crate::render::{diagnostics, run};
+use crate::render::{diagnostics, findings, run};
 
 /// What to run.
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
         return Ok(say_nothing_to_do(&plan, &seen, app));
     }
     plan::show_healed(&seen, app);
-    let shown = Shown { steps: true, timings: args.timings, lines: Lines::Each };
+    let shown = Shown { timings: args.timings, lines: Lines::Each };
     let exit = execute(&pintail, &plan, &seen, &shown, app)?;
     if !app.terminal.is_json {
         plan::show_hints(&plan, app);
@@ -75,9 +75,7 @@ fn say_nothing_to_do(plan: &Plan, seen: &Observation, app: &App) -> Exit {
 
 /// What is shown of a run.
 pub struct Shown {
-    /// The list of steps.
-    pub steps: bool,
-    /// The phases of each.
+    /// The phases of each step.
     pub timings: bool,
     /// Lines on the way.
     pub lines: Lines,
@@ -85,8 +83,8 @@ pub struct Shown {
 
 /// Does `plan`, shows what happens, and returns the exit code.
 pub fn execute(pintail: &Pintail, plan: &Plan, seen: &Observation, shown: &Shown, app: &App) -> Result<Exit, Failure> {
-    interrupt::listen(pintail.cancel())?;
     let mut progress = Progress::new(&app.terminal, &plan.steps, shown.lines);
+    interrupt::listen(pintail.cancel(), progress.drawing())?;
     let summary = pintail.run(plan, seen, &mut |event| progress.see(event))?;
     if !app.terminal.is_json {
         show(pintail, plan, &progress, shown, app);
@@ -97,38 +95,42 @@ pub fn execute(pintail: &Pintail, plan: &Plan, seen: &Observation, shown: &Shown
     })
 }
 
+/// Says what is left to say when the steps have ended: what they found, what failed, how it ended, what to do.
 fn show(pintail: &Pintail, plan: &Plan, progress: &Progress<'_>, shown: &Shown, app: &App) {
     let terminal = &app.terminal;
-    for ended in &progress.ended {
-        let step = &plan.steps[ended.index];
-        let Some(report) = &ended.report else { continue };
-        for note in &report.notes {
-            terminal.talk(&format!("note: {}: {note}", step_name(step)));
-        }
-        for (status, line) in run::test_lines(step, &report.tests) {
-            // A failed test is the step's failure, which is shown below.
-            if status == TestStatus::Warned {
-                terminal.warning(&line);
-            }
-        }
+    for note in findings::notes(&plan.steps, &progress.ended) {
+        terminal.talk(&format!("note: {note}"));
     }
-    for ended in &progress.ended {
-        let Some(failure) = ended.failure() else { continue };
-        let step = &plan.steps[ended.index];
+    let warnings = findings::warnings(&plan.steps, &progress.ended);
+    warnings.iter().for_each(|warning| terminal.warning(warning));
+    show_failures(pintail, plan, progress, app);
+    if shown.timings {
+        terminal.data(&format!("{}\n", run::timings(&plan.steps, &progress.ended)));
+    }
+    let Some((summary, elapsed)) = &progress.end else { return };
+    let paint = |style, word: &str| terminal.paint_data(style, word);
+    terminal.data(&format!("{}\n", run::totals(summary, *elapsed, paint)));
+    if let Some(reason) = &summary.unrecorded {
+        terminal.warning(&format!("the store does not know how this run ended: {reason}"));
+        terminal.hint("the lake has all that was committed; the next command brings the store up to date from it");
+    }
+    match summary.status {
+        RunStatus::Cancelled => {
+            terminal.hint("what was written before stays written; the same command goes on where this one stopped");
+        }
+        RunStatus::Failed => terminal.hint("`pintail show last` has the errors, the failing rows and the log"),
+        _ if !warnings.is_empty() => terminal.hint("`pintail show last` has the rows that the tests warn of"),
+        _ => {}
+    }
+}
+
+fn show_failures(pintail: &Pintail, plan: &Plan, progress: &Progress<'_>, app: &App) {
+    let terminal = &app.terminal;
+    let failures = findings::failures(&plan.steps, &progress.ended);
+    for (step, failure) in failures.shown {
         let script = pintail.project().script(&step.name);
         let source = script.map(|script| (script.file.source.path.as_str(), script.file.source.text.as_str()));
         terminal.talk(&diagnostics::step_failure(failure, &step_name(step), source, terminal.colors_talk()));
     }
-    if shown.steps {
-        terminal.data(&format!("{}\n", run::steps(&plan.steps, &progress.ended)));
-    }
-    if shown.timings {
-        terminal.data(&format!("{}\n", run::timings(&plan.steps, &progress.ended)));
-    }
-    if let Some((summary, elapsed)) = &progress.end {
-        terminal.data(&format!("{}\n", run::totals(summary, *elapsed)));
-        if summary.status == RunStatus::Cancelled {
-            terminal.hint("what was written before stays written; the same command goes on where this one stopped");
-        }
-    }
+    failures.more.iter().for_each(|more| terminal.error(more));
 }

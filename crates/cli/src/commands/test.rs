@@ -39,7 +39,7 @@ pub struct TestArgs {
 pub fn run(args: &TestArgs, app: &App) -> Result<Exit, Failure> {
     let project = app.compile_checked(&args.select)?;
     let pintail = app.open(project)?;
-    interrupt::listen(pintail.cancel())?;
+    interrupt::listen(pintail.cancel(), None)?;
     let (select, exclude) = (args.select.select(), args.select.exclude());
     let tested = pintail
         .test(select.as_deref(), exclude.as_deref(), args.at.map(SnapshotId))

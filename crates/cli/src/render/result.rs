@@ -10,8 +10,10 @@ use arrow::record_batch::RecordBatch;
 use comfy_table::{Cell, CellAlignment, Table, TableComponent, presets};
 use pintail_engine::EngineError;
 use pintail_engine::result::ResultSet;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::table::trim_lines;
+use super::text::shortened;
 
 /// What is left of a wide cell at least.
 const NARROWEST: usize = 10;
@@ -32,8 +34,8 @@ pub fn draw(result: &ResultSet, width: Option<u16>, has_color: bool) -> Result<D
         result.text_rows()?.into_iter().map(|row| row.into_iter().map(cell_text).collect()).collect();
     let natural: Vec<usize> = (0..names.len())
         .map(|column| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.chain([names[column].chars().count()]).max().unwrap_or(0)
+            let cells = rows.iter().map(|row| row[column].width());
+            cells.chain([names[column].width()]).max().unwrap_or(0)
         })
         .collect();
     let fit = fit(&natural, width.map(usize::from));
@@ -49,11 +51,11 @@ pub fn draw(result: &ResultSet, width: Option<u16>, has_color: bool) -> Result<D
     let align = |column: usize| if is_number[column] { CellAlignment::Right } else { CellAlignment::Left };
     let shown = &fit.columns;
     table.set_header(
-        shown.iter().map(|(column, width)| Cell::new(shorten(&names[*column], *width)).set_alignment(align(*column))),
+        shown.iter().map(|(column, width)| Cell::new(shortened(&names[*column], *width)).set_alignment(align(*column))),
     );
     for row in &rows {
         table.add_row(shown.iter().map(|(column, width)| {
-            let cell = Cell::new(shorten(&row[*column], *width)).set_alignment(align(*column));
+            let cell = Cell::new(shortened(&row[*column], *width)).set_alignment(align(*column));
             if has_color && row[*column] == "NULL" { cell.add_attribute(comfy_table::Attribute::Dim) } else { cell }
         }));
     }
@@ -94,14 +96,6 @@ fn fit(natural: &[usize], width: Option<usize>) -> Fit {
         widths.pop();
     }
     Fit { columns: widths.into_iter().enumerate().collect() }
-}
-
-fn shorten(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
 }
 
 fn cell_text(value: Option<String>) -> String {
@@ -164,7 +158,7 @@ pub fn json_rows(result: &ResultSet) -> Result<Vec<serde_json::Map<String, serde
 
 #[cfg(test)]
 mod tests {
-    use super::{csv_field, fit, shorten};
+    use super::{csv_field, fit};
 
     #[test]
     fn the_widest_columns_give_way_first() {
@@ -177,12 +171,6 @@ mod tests {
         // What cannot be narrowed is left out, from the end.
         assert_eq!(widths(&[50, 50, 50], 30), [10, 10]);
         assert_eq!(fit(&[500], None).columns, [(0, 500)]);
-    }
-
-    #[test]
-    fn shortened_text_says_so() {
-        assert_eq!(shorten("Grüße an alle", 6), "Grüße…");
-        assert_eq!(shorten("kurz", 4), "kurz");
     }
 
     #[test]

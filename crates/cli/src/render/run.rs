@@ -7,12 +7,20 @@ use pintail_core::write::ErrorClass;
 use pintail_runner::duration_text;
 use pintail_runner::executors::{StepFailure, StepOutcome, StepReport};
 use pintail_runner::run::{RunSummary, StepState};
-use pintail_store::{RunStatus, TestResult, TestStatus};
+use pintail_store::{RunStatus, TestResult};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::plan::step_name;
 use super::table::{Align, listing};
-use super::text::{count, or_dash, thousands};
+use super::text::{count, padded, thousands};
+use crate::terminal::Style;
+
+/// A longer name does not push the others to the right.
+const WIDEST_NAME: usize = 48;
+
+/// `materialized`
+const LONGEST_WORD: usize = 12;
 
 /// A step with how it ended; `report` is `None` for one that never began.
 pub struct EndedStep {
@@ -52,73 +60,56 @@ pub fn state_word(state: StepState) -> &'static str {
     }
 }
 
-/// Returns the steps as a list: what each wrote, and how long it took.
-pub fn steps(steps: &[Step], ended: &[EndedStep]) -> String {
-    let is_partitioned = steps.iter().any(|step| step.partition.is_some());
-    let mut columns = vec![("script", Align::Left)];
-    if is_partitioned {
-        columns.push(("partition", Align::Left));
-    }
-    columns.extend([
-        ("result", Align::Left),
-        ("rows", Align::Right),
-        ("inserted", Align::Right),
-        ("deleted", Align::Right),
-        ("snapshot", Align::Right),
-        ("time", Align::Left),
-    ]);
-    let row = |ended: &EndedStep| {
-        let step = &steps[ended.index];
-        let mut row = vec![step.name.to_string()];
-        if is_partitioned {
-            row.push(or_dash(step.partition.as_ref()));
-        }
-        row.push(state_word(ended.state).to_owned());
-        row.extend(numbers(step, ended));
-        row.push(or_dash(ended.elapsed().map(duration_text)));
-        row
-    };
-    let mut in_order: Vec<&EndedStep> = ended.iter().collect();
-    in_order.sort_by_key(|ended| ended.index);
-    listing(&columns, in_order.into_iter().map(row).collect())
-}
-
-fn numbers(step: &Step, ended: &EndedStep) -> [String; 4] {
-    match ended.report.as_ref().map(|report| &report.outcome) {
-        Some(StepOutcome::Materialized { snapshot, .. }) if step.strategy == "view" => {
-            ["-".into(), "-".into(), "-".into(), or_dash(*snapshot)]
-        }
-        Some(StepOutcome::Materialized { snapshot, deleted, inserted, rows }) => {
-            [or_dash(rows.map(thousands)), thousands(*inserted), thousands(*deleted), or_dash(*snapshot)]
-        }
-        Some(StepOutcome::Superseded { snapshot, .. }) => ["-".into(), "-".into(), "-".into(), snapshot.to_string()],
-        _ => ["-".into(), "-".into(), "-".into(), "-".into()],
+/// Returns how the word for `state` stands out.
+pub fn style_of(state: StepState) -> Style {
+    match state {
+        StepState::Materialized => Style::Good,
+        StepState::Failed => Style::Error,
+        StepState::Superseded | StepState::Skipped | StepState::Cancelled => Style::Warning,
+        StepState::Waiting | StepState::Running => Style::Dim,
     }
 }
 
-/// Returns one line for a step that ended, for output that is no terminal.
-pub fn step_line(step: &Step, ended: &EndedStep) -> String {
-    let took = ended.elapsed().map_or_else(String::new, |elapsed| format!(" ({})", duration_text(elapsed)));
-    let name = step_name(step);
+/// Returns how wide the names of `steps` are, so that what follows them stands in one column.
+pub fn name_width(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step_name(step).width()).max().unwrap_or(0).min(WIDEST_NAME)
+}
+
+/// Returns one line for a step that ended: how, what it wrote, where it can be read, how long it took.
+pub fn step_line(step: &Step, ended: &EndedStep, name_width: usize, paint: impl Fn(&str) -> String) -> String {
+    let took = ended.elapsed().map_or_else(String::new, |elapsed| format!("({})", duration_text(elapsed)));
     let word = state_word(ended.state);
+    let gap = " ".repeat(LONGEST_WORD.saturating_sub(word.len()));
+    let name = padded(&step_name(step), name_width);
+    let line = format!("{}{gap}  {name}  {}{took}", paint(word), written(step, ended));
+    line.trim_end().to_owned()
+}
+
+/// Returns what a step wrote; nothing when it wrote nothing.
+fn written(step: &Step, ended: &EndedStep) -> String {
     match ended.report.as_ref().map(|report| &report.outcome) {
         Some(StepOutcome::Materialized { snapshot, inserted, deleted, rows }) => {
-            let rows = match rows {
-                _ if step.strategy == "view" => "the view".to_owned(),
-                Some(rows) => count_rows(*rows),
-                None => format!("{} inserted, {} deleted", thousands(*inserted), thousands(*deleted)),
+            let mut parts = match rows {
+                _ if step.strategy == "view" => vec!["the view".to_owned()],
+                Some(rows) => vec![count_rows(*rows)],
+                None => vec![format!("{} inserted", thousands(*inserted))],
             };
-            let snapshot = snapshot.map_or_else(String::new, |snapshot| format!(", snapshot {snapshot}"));
-            format!("{word} {name}: {rows}{snapshot}{took}")
+            if rows.is_some_and(|rows| rows != *inserted) && step.strategy != "view" {
+                parts.push(format!("{} inserted", thousands(*inserted)));
+            }
+            if 0 < *deleted {
+                parts.push(format!("{} deleted", thousands(*deleted)));
+            }
+            parts.extend(snapshot.map(|snapshot| format!("snapshot {snapshot}")));
+            format!("{} ", parts.join(", "))
         }
-        Some(StepOutcome::Superseded { snapshot, .. }) => {
-            format!("{word} {name}: a newer run wrote snapshot {snapshot}{took}")
-        }
-        _ => format!("{word} {name}{took}"),
+        Some(StepOutcome::Superseded { snapshot, .. }) => format!("a newer run wrote snapshot {snapshot} "),
+        _ => String::new(),
     }
 }
 
-fn count_rows(rows: u64) -> String {
+/// Returns `1 row`, `2 rows`.
+pub fn count_rows(rows: u64) -> String {
     count(usize::try_from(rows).unwrap_or(usize::MAX), "row")
 }
 
@@ -151,7 +142,8 @@ fn milliseconds(took: Duration) -> String {
 }
 
 /// Returns the last line of a run.
-pub fn totals(summary: &RunSummary, elapsed: Duration) -> String {
+pub fn totals(summary: &RunSummary, elapsed: Duration, paint: impl Fn(Style, &str) -> String) -> String {
+    let style = if summary.status == RunStatus::Succeeded { Style::Good } else { Style::Error };
     let word = match summary.status {
         RunStatus::Succeeded => "succeeded",
         RunStatus::Failed => "failed",
@@ -171,23 +163,7 @@ pub fn totals(summary: &RunSummary, elapsed: Duration) -> String {
         .filter(|(number, _)| 0 < *number)
         .map(|(number, word)| format!("{} {word}", thousands(number as u64)))
         .collect();
-    format!("run {} {word}: {} in {}", summary.run, numbers.join(", "), duration_text(elapsed))
-}
-
-/// Returns what tests of `step` found that people should know, a line each.
-pub fn test_lines(step: &Step, tests: &[TestResult]) -> Vec<(TestStatus, String)> {
-    let mut lines = Vec::new();
-    for test in tests {
-        let failures = test.failures.map_or_else(|| "rows".to_owned(), count_rows);
-        let what = match test.status {
-            TestStatus::Passed => continue,
-            TestStatus::Warned => format!("found {failures}; it is only a warning, so the write went on"),
-            TestStatus::Failed => format!("found {failures}"),
-            TestStatus::Errored => "could not run".to_owned(),
-        };
-        lines.push((test.status, format!("{}: test `{}` {what}", step_name(step), test.name)));
-    }
-    lines
+    format!("run {} {}: {} in {}", summary.run, paint(style, word), numbers.join(", "), duration_text(elapsed))
 }
 
 /// Returns a step's end for machines.
@@ -252,6 +228,7 @@ pub fn summary_json(summary: &RunSummary, elapsed: Duration) -> Value {
         "skipped": summary.skipped,
         "stopped": summary.cancelled,
         "up_to_date": summary.up_to_date,
+        "unrecorded": summary.unrecorded,
         "seconds": elapsed.as_secs_f64(),
     })
 }

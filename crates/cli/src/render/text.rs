@@ -1,6 +1,7 @@
 //! Small texts: counts, times, ids.
 
 use chrono::{DateTime, Utc};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Returns `1 step`, `2 steps`.
 pub fn count(number: usize, noun: &str) -> String {
@@ -38,9 +39,43 @@ pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
+/// Returns `text` with spaces up to `width` places of a terminal.
+pub fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+/// Returns the start of `text` that fits into `width` places of a terminal, with `…` for what is left out.
+pub fn shortened(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    // One place is for the `…`.
+    let mut left = width.saturating_sub(1);
+    for character in text.chars() {
+        let needed = character.width().unwrap_or(0);
+        if left < needed {
+            break;
+        }
+        left -= needed;
+        kept.push(character);
+    }
+    format!("{kept}…")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{count, thousands};
+    use super::{count, padded, shortened, thousands};
+
+    #[test]
+    fn wide_glyphs_take_two_places() {
+        assert_eq!(padded("東京", 6), "東京  ");
+        assert_eq!(padded("Köln", 6), "Köln  ");
+        let shown: Vec<String> = (4..=8).map(|width| shortened("東京太郎", width)).collect();
+        assert_eq!(shown, ["東…", "東京…", "東京…", "東京太…", "東京太郎"]);
+        assert_eq!(shortened("Grüße an alle", 6), "Grüße…");
+        assert_eq!(shortened("kurz", 4), "kurz");
+    }
 
     #[test]
     fn thousands_stand_apart() {

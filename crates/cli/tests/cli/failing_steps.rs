@@ -16,14 +16,10 @@ fn a_failing_test_keeps_the_old_version_live_and_says_so() {
         expect![[r#"
             exit code 1
             --- stdout
-            script   result   rows  inserted  deleted  snapshot  time
-            orders   failed      -         -        -         -  <time>
-            revenue  skipped     -         -        -         -  -
-
             run <id> failed: 1 failed, 1 skipped in <time>
             --- stderr
-            failed orders (<time>)
-            skipped revenue
+            failed        orders   (<time>)
+            skipped       revenue
             error[P510]: orders: the test `not_null customer`: 1 row fails
              --> pipelines/orders.sql:6:4
               |
@@ -35,6 +31,7 @@ fn a_failing_test_keeps_the_old_version_live_and_says_so() {
               = help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
                 order_id  customer  amount
                 2         NULL      12.50
+            hint: `pintail show last` has the errors, the failing rows and the log
         "#]],
     );
     let live = pintail(&project).args(["query", "SELECT customer FROM orders ORDER BY ALL"]).run();
@@ -114,12 +111,9 @@ FROM (SELECT 1 AS customer)
         expect![[r#"
             exit code 1
             --- stdout
-            script  result  rows  inserted  deleted  snapshot  time
-            a       failed     -         -        -         -  <time>
-
             run <id> failed: 1 failed in <time>
             --- stderr
-            failed a (<time>)
+            failed        a  (<time>)
             error: a: Binder error: Referenced column "custmer" not found in FROM clause!
              --> pipelines/a.sql:5:5
               |
@@ -129,6 +123,7 @@ FROM (SELECT 1 AS customer)
               = note: failed to stage the query
               = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/a yet
               = help: did you mean `customer`?
+            hint: `pintail show last` has the errors, the failing rows and the log
         "#]],
     );
 }
@@ -150,13 +145,11 @@ SELECT NULL::INTEGER AS x
         expect![[r#"
             exit code 0
             --- stdout
-            script  result        rows  inserted  deleted  snapshot  time
-            a       materialized     1         1        0         2  <time>
-
             run <id> succeeded: 1 materialized in <time>
             --- stderr
-            materialized a: 1 row, snapshot 2 (<time>)
-            warning: a: test `not_null x` found 1 row; it is only a warning, so the write went on
+            materialized  a  1 row, snapshot 2 (<time>)
+            warning: a: test `not_null x` found 1 row; it only warns, so the write went on
+            hint: `pintail show last` has the rows that the tests warn of
         "#]],
     );
     check(
@@ -181,18 +174,15 @@ fn a_missing_extension_names_what_to_do() {
     expect![[r#"
         exit code 1
         --- stdout
-        script   result   rows  inserted  deleted  snapshot  time
-        orders   failed      -         -        -         -  <time>
-        revenue  skipped     -         -        -         -  -
-
         run <id> failed: 1 failed, 1 skipped in <time>
         --- stderr
-        failed orders (<time>)
-        skipped revenue
+        failed        orders   (<time>)
+        skipped       revenue
         error: orders: the DuckDB extension `ducklake` v1.5.5 was not found in <project>/nowhere; run `cargo xtask setup`, or set PINTAIL_EXTENSION_DIR to the folder that holds ducklake.duckdb_extension
         --> pipelines/orders.sql
          = note: failed to reach the lake
          = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/orders yet
+        hint: `pintail show last` has the errors, the failing rows and the log
     "#]].assert_eq(&outcome.to_string());
     let outcome = pintail(&project).env("PINTAIL_EXTENSION_DIR", project.place("nowhere")).words("doctor").run();
     let missing: Vec<&str> = outcome.stdout.lines().filter(|line| line.starts_with("missing")).collect();
@@ -200,6 +190,39 @@ fn a_missing_extension_names_what_to_do() {
         missing extension ducklake          not in <project>/nowhere; run `cargo xtask setup`, or set PINTAIL_EXTENSION_DIR
         missing extension sqlite_scanner    not in <project>/nowhere; run `cargo xtask setup`, or set PINTAIL_EXTENSION_DIR"#]].assert_eq(&missing.join("\n"));
     assert_eq!(outcome.code, Some(1));
+}
+
+#[test]
+fn a_file_that_is_not_there_says_where_paths_start() {
+    let project = Project::new(
+        "
+//- /pipelines/raw/a.sql
+-- materialize ducklake://main/a
+
+FROM read_csv('a.csv')
+",
+    );
+    check(
+        &project,
+        "run",
+        expect![[r#"
+        exit code 1
+        --- stdout
+        run <id> failed: 1 failed in <time>
+        --- stderr
+        failed        raw/a  (<time>)
+        error: raw/a: IO error: No files found that match the pattern "a.csv"
+         --> pipelines/raw/a.sql:3:6
+          |
+        3 | FROM read_csv('a.csv')
+          |      ^
+          |
+          = note: failed to stage the query
+          = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/a yet
+          = help: a path in SQL starts at the folder of the project, wherever the script lies
+        hint: `pintail show last` has the errors, the failing rows and the log
+    "#]],
+    );
 }
 
 #[test]

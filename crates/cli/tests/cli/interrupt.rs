@@ -19,15 +19,11 @@ fn ctrl_c_rolls_back_and_the_next_run_goes_on() {
     expect![[r#"
         exit code 1
         --- stdout
-        script   result   rows  inserted  deleted  snapshot  time
-        orders   stopped     -         -        -         -  <time>
-        revenue  skipped     -         -        -         -  -
-
         run <id> was stopped: 1 skipped, 1 stopped in <time>
         --- stderr
         stopping: what is not committed is rolled back; again to exit at once
-        stopped orders (<time>)
-        skipped revenue
+        stopped       orders   (<time>)
+        skipped       revenue
         hint: what was written before stays written; the same command goes on where this one stopped
     "#]]
     .assert_eq(&running.finish().to_string());
@@ -84,14 +80,11 @@ fn a_killed_run_is_closed_as_crashed_by_the_next_one() {
         expect![[r#"
             exit code 0
             --- stdout
-            script   result        rows  inserted  deleted  snapshot  time
-            revenue  materialized     2         2        0         3  <time>
-
             run <id> succeeded: 1 materialized, 1 up to date in <time>
             --- stderr
             warning: 1 run died before its end; it is marked as crashed
             note: 1 commit of the lake had not been recorded; recorded now
-            materialized revenue: 2 rows, snapshot 3 (<time>)
+            materialized  revenue  2 rows, snapshot 3 (<time>)
         "#]],
     );
     check(

@@ -52,19 +52,14 @@ fn a_new_project_checks_clean_plans_runs_and_has_nothing_to_do_after() {
         &project,
         "run",
         expect![[r#"
-        exit code 0
-        --- stdout
-        script          result        rows  inserted  deleted  snapshot  time
-        orders          materialized     4         4        0         2  <time>
-        best_customers  materialized     -         -        -         3  <time>
-        revenue_by_day  materialized     3         3        0         4  <time>
-
-        run <id> succeeded: 3 materialized in <time>
-        --- stderr
-        materialized orders: 4 rows, snapshot 2 (<time>)
-        materialized best_customers: the view, snapshot 3 (<time>)
-        materialized revenue_by_day: 3 rows, snapshot 4 (<time>)
-    "#]],
+            exit code 0
+            --- stdout
+            run <id> succeeded: 3 materialized in <time>
+            --- stderr
+            materialized  orders          4 rows, snapshot 2 (<time>)
+            materialized  best_customers  the view, snapshot 3 (<time>)
+            materialized  revenue_by_day  3 rows, snapshot 4 (<time>)
+        "#]],
     );
     check(
         &project,

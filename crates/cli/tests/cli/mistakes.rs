@@ -23,7 +23,7 @@ SELECT order_id FROM orders_raw GROUP order_id
         expect![[r#"
             exit code 3
             --- stdout
-            checked 1 script and 0 test files: 4 errors, 2 warnings
+            checked 1 script and 0 test files: 4 errors
             --- stderr
             error[P101]: unknown annotation `materialise`; did you mean `materialize`?
              --> pipelines/orders.sql:1:4
@@ -32,13 +32,6 @@ SELECT order_id FROM orders_raw GROUP order_id
               |    ^^^^^^^^^^^
               |
               = help: write `materialize` in its place; annotation words are lower case
-            warning[P122]: `partitioned` has no effect: the script materializes nothing
-             --> pipelines/orders.sql:2:4
-              |
-            2 | -- partitioned dayly by=ordered_on
-              |    ^^^^^^^^^^^
-              |
-              = help: add `materialize ducklake://main/orders`
             error[P108]: `dayly` is not a kind of partition; expected `daily`, `hourly`, `weekly`, `monthly` or `dynamic`
              --> pipelines/orders.sql:2:16
               |
@@ -46,13 +39,6 @@ SELECT order_id FROM orders_raw GROUP order_id
               |                ^^^^^
               |
               = help: did you mean `daily`?
-            warning[P122]: `test` has no effect: the script materializes nothing
-             --> pipelines/orders.sql:3:4
-              |
-            3 | -- test uniqe order_id
-              |    ^^^^
-              |
-              = help: add `materialize ducklake://main/orders`
             error[P108]: unknown test `uniqe`
              --> pipelines/orders.sql:3:9
               |
@@ -81,13 +67,6 @@ SELECT order_id FROM orders_raw GROUP order_id
               |    ^^^^^^^^^^^
               |
               = help: write `materialize` in its place; annotation words are lower case
-            warning[P122]: `partitioned` has no effect: the script materializes nothing
-             --> pipelines/orders.sql:2:4
-              |
-            2 | -- partitioned dayly by=ordered_on
-              |    ^^^^^^^^^^^
-              |
-              = help: add `materialize ducklake://main/orders`
             error[P108]: `dayly` is not a kind of partition; expected `daily`, `hourly`, `weekly`, `monthly` or `dynamic`
              --> pipelines/orders.sql:2:16
               |
@@ -95,13 +74,6 @@ SELECT order_id FROM orders_raw GROUP order_id
               |                ^^^^^
               |
               = help: did you mean `daily`?
-            warning[P122]: `test` has no effect: the script materializes nothing
-             --> pipelines/orders.sql:3:4
-              |
-            3 | -- test uniqe order_id
-              |    ^^^^
-              |
-              = help: add `materialize ducklake://main/orders`
             error[P108]: unknown test `uniqe`
              --> pipelines/orders.sql:3:9
               |
@@ -114,7 +86,7 @@ SELECT order_id FROM orders_raw GROUP order_id
               |
             5 | SELECT order_id FROM orders_raw GROUP order_id
               |                                       ^^^^^^^^
-            error: 4 errors in the project; nothing was run
+            error: 4 errors in the project; nothing was done
         "#]],
     );
     assert!(!project.exists(".pintail"), "nothing was opened");
@@ -193,6 +165,70 @@ SELECT 1 AS one
 }
 
 #[test]
+fn a_script_given_where_an_option_is_meant_is_told_the_option() {
+    let project = Project::new(SHOP);
+    check(
+        &project,
+        "run orders",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: unexpected argument 'orders' found
+
+        Usage: pintail run [OPTIONS]
+
+        For more information, try '--help'.
+
+        hint: scripts are named by an option: `pintail run --select orders`
+    "#]],
+    );
+}
+
+#[test]
+fn a_mistyped_materialize_is_one_mistake_and_missing_arguments_are_another() {
+    let project = Project::new(
+        "
+//- /pipelines/a.sql
+-- materialise ducklake://main/a
+-- test unique id
+
+SELECT 1 AS id
+//- /pipelines/b.sql
+-- materialize ducklake://main/b
+-- test at_least id
+
+SELECT 1 AS id
+//- /tests/at_least.sql
+SELECT * FROM this WHERE $1 < $2
+",
+    );
+    check(
+        &project,
+        "check",
+        expect![[r#"
+        exit code 3
+        --- stdout
+        checked 2 scripts and 1 test file: 2 errors
+        --- stderr
+        error[P101]: unknown annotation `materialise`; did you mean `materialize`?
+         --> pipelines/a.sql:1:4
+          |
+        1 | -- materialise ducklake://main/a
+          |    ^^^^^^^^^^^
+          |
+          = help: write `materialize` in its place; annotation words are lower case
+        error[P307]: the test `at_least` uses $2, so it needs 2 arguments; found 1
+         --> pipelines/b.sql:2:4
+          |
+        2 | -- test at_least id
+          |    ^^^^^^^^^^^^^^^^
+          |
+          = help: write them after the name: `test at_least …`; $2 is used in tests/at_least.sql
+    "#]],
+    );
+}
+
+#[test]
 fn a_mistake_elsewhere_does_not_stop_what_is_selected() {
     let project = Project::new(SHOP);
     project.write("pipelines/broken.sql", "-- materialize ducklake://main/broken\n\nSELECT 1 AS\n");
@@ -203,16 +239,12 @@ fn a_mistake_elsewhere_does_not_stop_what_is_selected() {
         expect![[r#"
             exit code 0
             --- stdout
-            script   result        rows  inserted  deleted  snapshot  time
-            orders   materialized     3         3        0         2  <time>
-            revenue  materialized     2         2        0         3  <time>
-
             run <id> succeeded: 2 materialized in <time>
             --- stderr
             warning: 1 error in scripts that are not selected
             hint: `pintail check` shows them
-            materialized orders: 3 rows, snapshot 2 (<time>)
-            materialized revenue: 2 rows, snapshot 3 (<time>)
+            materialized  orders   3 rows, snapshot 2 (<time>)
+            materialized  revenue  2 rows, snapshot 3 (<time>)
         "#]],
     );
 }

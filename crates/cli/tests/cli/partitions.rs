@@ -44,15 +44,11 @@ fn a_backfill_is_half_open_and_resumes_where_it_was() {
         expect![[r#"
             exit code 0
             --- stdout
-            script        partition   result        rows  inserted  deleted  snapshot  time
-            events_daily  2026-01-01  materialized     1         1        0         2  <time>
-            events_daily  2026-01-02  materialized     1         1        0         3  <time>
-
             run <id> succeeded: 2 materialized in <time>
             --- stderr
             2 partitions to make
-            materialized events_daily 2026-01-01: 1 row, snapshot 2 (<time>)
-            materialized events_daily 2026-01-02: 1 row, snapshot 3 (<time>)
+            materialized  events_daily 2026-01-01  1 row, snapshot 2 (<time>)
+            materialized  events_daily 2026-01-02  1 row, snapshot 3 (<time>)
         "#]],
     );
     check(
@@ -61,13 +57,10 @@ fn a_backfill_is_half_open_and_resumes_where_it_was() {
         expect![[r#"
             exit code 0
             --- stdout
-            script        partition   result        rows  inserted  deleted  snapshot  time
-            events_daily  2026-01-03  materialized     1         1        0         4  <time>
-
             run <id> succeeded: 1 materialized, 2 up to date in <time>
             --- stderr
             1 partition to make, 2 up to date
-            materialized events_daily 2026-01-03: 1 row, snapshot 4 (<time>)
+            materialized  events_daily 2026-01-03  1 row, snapshot 4 (<time>)
         "#]],
     );
     check(
@@ -136,6 +129,65 @@ fn a_long_backfill_on_two_slots_sums_its_steps_up() {
     // Two slots may meet at the table's creation; the one that came second says that it wrote again.
     let talk: Vec<&str> = outcome.stderr.lines().filter(|line| !line.contains("written again")).collect();
     assert_eq!(talk, ["25 partitions to make", "25 of 25 partitions"]);
+}
+
+#[test]
+fn equal_warnings_of_partitions_are_one_line() {
+    let project = Project::new(EVENTS);
+    project.replace(
+        "pipelines/events_daily.sql",
+        "\n\nSELECT",
+        "\n-- test expression \"n = 2\" severity=warn\n\nSELECT",
+    );
+    check(
+        &project,
+        "backfill events_daily --from 2026-01-01 --to 2026-01-04",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        run <id> succeeded: 3 materialized in <time>
+        --- stderr
+        3 partitions to make
+        materialized  events_daily 2026-01-01  1 row, snapshot 2 (<time>)
+        materialized  events_daily 2026-01-02  1 row, snapshot 3 (<time>)
+        materialized  events_daily 2026-01-03  1 row, snapshot 4 (<time>)
+        warning: events_daily, 2 partitions from 2026-01-01 on: test `expression "n = 2"` found 2 rows; it only warns, so the writes went on
+        hint: `pintail show last` has the rows that the tests warn of
+    "#]],
+    );
+}
+
+#[test]
+fn equal_failures_of_partitions_are_shown_once() {
+    let project = Project::new(EVENTS);
+    project.replace("pipelines/events_daily.sql", "\n\nSELECT", "\n-- test expression \"n = 2\"\n\nSELECT");
+    check(
+        &project,
+        "backfill events_daily --from 2026-01-01 --to 2026-01-04",
+        expect![[r#"
+        exit code 1
+        --- stdout
+        run <id> failed: 1 materialized, 2 failed in <time>
+        --- stderr
+        3 partitions to make
+        failed        events_daily 2026-01-01  (<time>)
+        materialized  events_daily 2026-01-02  1 row, snapshot 2 (<time>)
+        failed        events_daily 2026-01-03  (<time>)
+        error[P510]: events_daily 2026-01-01: the test `expression "n = 2"`: 1 row fails
+         --> pipelines/events_daily.sql:3:4
+          |
+        3 | -- test expression "n = 2"
+          |    ^^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = note: failed to test the new data
+          = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/events_daily 2026-01-01 yet
+          = help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
+            ts                         n
+            <when>+00:00  1
+        error: 1 more partition of events_daily failed in the same way, the last 2026-01-03
+        hint: `pintail show last` has the errors, the failing rows and the log
+    "#]],
+    );
 }
 
 #[test]

@@ -83,6 +83,72 @@ fn wide_answers_are_shortened_to_the_terminal() {
 }
 
 #[test]
+fn wide_glyphs_take_two_places() {
+    let outcome = pintail(&shop())
+        .env("COLUMNS", "20")
+        .args(["query", "SELECT '東京太郎と大阪花子' AS name, 1 AS n UNION ALL SELECT 'ada', 22 ORDER BY n"])
+        .run();
+    expect![[r#"
+        exit code 0
+        --- stdout
+        name            n
+        ─────────────────
+        東京太郎と大…   1
+        ada            22
+        --- stderr
+        (2 rows)
+    "#]]
+    .assert_eq(&outcome.to_string());
+}
+
+#[test]
+fn a_table_that_is_not_there_is_not_near_one_of_the_engine() {
+    let project = Project::new("\n//- /pipelines/a.sql\n-- materialize ducklake://main/a\n\nSELECT 1 AS one\n");
+    run(&project, "run").expect_ok();
+    ask(
+        &project,
+        "",
+        "FROM revenue_by_day",
+        expect![[r#"
+            exit code 1
+            --- stderr
+            error: Catalog error: Table with name revenue_by_day does not exist!
+             --> query:1:6
+              |
+            1 | FROM revenue_by_day
+              |      ^
+              |
+              = note: failed to run the query
+        "#]],
+    );
+}
+
+#[test]
+fn the_history_of_nothing_says_what_there_is() {
+    let project = shop();
+    check(
+        &project,
+        "history ordrs",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: there is no script or table `ordrs`
+        hint: did you mean `orders`?
+    "#]],
+    );
+    check(
+        &project,
+        "history nothing_like_it",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: there is no script or table `nothing_like_it`
+        hint: `pintail list` names the scripts and what they write
+    "#]],
+    );
+}
+
+#[test]
 fn queries_are_read_from_stdin_limited_and_cannot_write() {
     let project = shop();
     let piped = pintail(&project).words("query - --limit 1").stdin("SELECT customer\nFROM orders\nORDER BY 1;\n").run();
@@ -101,16 +167,17 @@ fn queries_are_read_from_stdin_limited_and_cannot_write() {
         "",
         "DELETE FROM orders",
         expect![[r#"
-        exit code 1
-        --- stderr
-        error: Invalid Input error: Cannot execute statement of type "DELETE" on database "lake" which is attached in read-only mode!
-         --> query:1:1
-          |
-        1 | DELETE FROM orders
-          | ^^^^^^^^^^^^^^^^^^
-          |
-          = note: failed to run the query
-    "#]],
+            exit code 1
+            --- stderr
+            error: Invalid Input error: Cannot execute statement of type "DELETE" on database "lake" which is attached in read-only mode!
+             --> query:1:1
+              |
+            1 | DELETE FROM orders
+              | ^^^^^^^^^^^^^^^^^^
+              |
+              = note: failed to run the query
+              = help: here a lake is only read; what writes is a script, and `pintail run` runs it
+        "#]],
     );
     ask(
         &project,

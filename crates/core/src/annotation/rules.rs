@@ -24,6 +24,10 @@ fn check_needs_materialize(draft: &mut Draft<'_>, language: Language) {
     if !is_sql || draft.place_of("materialize").is_some() {
         return;
     }
+    // The word that is not known may be the one that is missing.
+    if draft.diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UNKNOWN_ANNOTATION) {
+        return;
+    }
     for word in ["partitioned", "unique_key", "append", "on_schema_change", "contract", "test", "stream"] {
         if let Some(span) = draft.place_of(word) {
             let message = format!("`{word}` has no effect: the script materializes nothing");

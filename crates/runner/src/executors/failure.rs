@@ -5,6 +5,7 @@ use pintail_core::diagnostic::Code;
 use pintail_core::source::Span;
 use pintail_core::write::ErrorClass;
 use pintail_engine::EngineError;
+use pintail_engine::classify::EngineMessage;
 use pintail_store::RecordedError;
 
 /// A failed attempt.
@@ -165,27 +166,50 @@ impl From<EngineError> for StepFailure {
             }
             None => ("reach the lake".to_owned(), with_sources(&error)),
         };
-        let candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
-        let is_locked = error.failure().is_some_and(|failure| failure.message.is_locked());
-        let is_httpfs_needed = error.failure().is_some_and(|failure| failure.message.is_httpfs_needed());
-        let is_missing_file = error.failure().is_some_and(|failure| failure.message.is_missing_file());
+        let mut candidates = error.failure().map(|failure| failure.message.candidates.clone()).unwrap_or_default();
+        candidates.retain(|name| !is_internal(name));
+        let known = error.failure().and_then(|failure| known_help(&failure.message));
         let help = match candidates.as_slice() {
-            [] if is_httpfs_needed => Some("put `LOAD httpfs;` above the query".to_owned()),
-            [] if is_missing_file => Some(
-                "the catalog names a file that is not there: when `data` in pintail.toml was changed, change it back or \
-                 move the files; when they were deleted, `run --full-refresh` writes the table anew"
-                    .to_owned(),
-            ),
-            [] if is_locked => Some(
-                "another program has the lake's catalog open for writing: close it or wait for it, then run again"
-                    .to_owned(),
-            ),
-            [] => None,
+            [] => known.map(str::to_owned),
             [one] => Some(format!("did you mean `{one}`?")),
             several => Some(format!("near names: {}", several.join(", "))),
         };
         Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() }
     }
+}
+
+/// Returns what helps against what the engine says, where that is known.
+fn known_help(message: &EngineMessage) -> Option<&'static str> {
+    if message.is_locked() {
+        return Some(
+            "another program has the lake's catalog open for writing: close it or wait for it, then run again",
+        );
+    }
+    if message.is_httpfs_needed() {
+        return Some("put `LOAD httpfs;` above the query");
+    }
+    if message.is_missing_file() {
+        return Some(
+            "the catalog names a file that is not there: when `data` in pintail.toml was changed, change it back or move \
+             the files; when they were deleted, `run --full-refresh` writes the table anew",
+        );
+    }
+    if message.is_no_file() {
+        return Some("a path in SQL starts at the folder of the project, wherever the script lies");
+    }
+    if message.is_read_only() {
+        return Some("here a lake is only read; what writes is a script, and `pintail run` runs it");
+    }
+    None
+}
+
+/// Returns whether `name` is one that the engine or Pintail made for itself, which nobody means.
+fn is_internal(name: &str) -> bool {
+    let table = name.rsplit('.').next().unwrap_or(name);
+    ["pg_", "duckdb_", "sqlite_", "ducklake_", "pragma_", "_pt_", "fence_"]
+        .iter()
+        .any(|prefix| table.starts_with(prefix))
+        || name.split('.').any(|part| matches!(part, "_pintail" | "pg_catalog" | "information_schema"))
 }
 
 /// Returns the error with what is behind it, one after the other.

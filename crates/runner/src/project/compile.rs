@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pintail_core::annotation::{ParsedHeader, TestCheck, Trigger, parse_header};
+use pintail_core::annotation::{ParsedHeader, TestCheck, TestDecl, Trigger, parse_header};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::{Code, Diagnostic, Severity, nearest};
 use pintail_core::graph::{AssetUse, EdgeReason, Graph, GraphScript, NodeId, build};
 use pintail_core::id::LakeName;
 use pintail_core::lineage::{LineageContext, of_body};
-use pintail_core::source::{Language, SourceFile, Span};
+use pintail_core::source::{Language, Located, SourceFile, Span};
 use pintail_core::sql::body::ParsedBody;
 use pintail_core::sql::classify::{BodyMode, ClassifyContext, SetupAction, managed, manual, test_script};
 use pintail_engine::parse::BodyParser;
@@ -285,8 +285,9 @@ fn check_named_tests(scripts: &[CompiledScript], tests: &[CompiledTest], diagnos
     let names = || tests.iter().map(|test| test.name.as_str());
     for script in scripts {
         for line in &script.header.tests {
-            let TestCheck::Named { name, .. } = &line.value.check else { continue };
-            if tests.iter().any(|test| test.name == *name) {
+            let TestCheck::Named { name, arguments } = &line.value.check else { continue };
+            if let Some(test) = tests.iter().find(|test| test.name == *name) {
+                check_arguments(script, test, line, arguments.len(), diagnostics);
                 continue;
             }
             const BUILT_IN: [&str; 6] =
@@ -301,6 +302,23 @@ fn check_named_tests(scripts: &[CompiledScript], tests: &[CompiledTest], diagnos
             );
         }
     }
+}
+
+/// Says when a `test` line gives a generic test fewer arguments than it uses.
+fn check_arguments(
+    script: &CompiledScript,
+    test: &CompiledTest,
+    line: &Located<TestDecl>,
+    given: usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let needed = test.arguments();
+    if needed <= given {
+        return;
+    }
+    let message = format!("the test `{}` uses ${needed}, so it needs {needed} arguments; found {given}", test.name);
+    let help = format!("write them after the name: `test {} …`; ${needed} is used in {}", test.name, test.text.path);
+    diagnostics.push(Diagnostic::new(Code::UNKNOWN_TEST, &script.file.source.path, line.span, message).with_help(help));
 }
 
 fn graph_script(script: &CompiledScript) -> GraphScript {

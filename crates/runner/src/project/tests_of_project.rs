@@ -42,6 +42,11 @@ impl CompiledTest {
     pub fn assets(&self) -> BTreeSet<&Asset> {
         self.text.lineage.reads.iter().map(|read| &read.asset).filter(|asset| !is_this(asset)).collect()
     }
+
+    /// Returns how many arguments a generic test uses: the greatest number behind a `$`.
+    pub fn arguments(&self) -> usize {
+        self.text.body.parameters.iter().filter_map(|parameter| parameter.name.parse().ok()).max().unwrap_or(0)
+    }
 }
 
 /// Returns whether `asset` is how the resolver sees the name `this`.
