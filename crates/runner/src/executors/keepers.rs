@@ -38,9 +38,4 @@ impl Keepers {
         keepers.insert(lake.name.clone(), Keeper { _transaction: session, steps: 0 });
         Ok(())
     }
-
-    /// Gives every catalog up.
-    pub fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
 }

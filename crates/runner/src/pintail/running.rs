@@ -37,7 +37,6 @@ impl Pintail {
         };
         let slots = usize::try_from(self.slots()).unwrap_or(1);
         let summary = dispatch(&ctx, plan, &ids, slots, Some(self.take_slot()), tell);
-        self.keepers.close();
         for (guard, pin) in pins {
             if let Err(error) = self.runtime.block_on(guard.unpin(pin)) {
                 tracing::warn!(%error, "a pin of the run could not be removed");
