@@ -268,7 +268,11 @@ pub fn check_commits(
         }
         Check::Superseded { snapshot, run } => Ok(Some(Ended::Superseded { snapshot, run })),
         Check::Conflict { snapshot, by, is_foreign } => {
-            let whom = if is_foreign { format!("{by}, not Pintail,") } else { by };
+            let whom = match is_foreign {
+                true => format!("{by}, not Pintail,"),
+                false if by == format!("run {}", attempt.ctx.run) => "another step of this run".to_owned(),
+                false => by,
+            };
             Err(StepFailure {
                 class: pintail_core::write::ErrorClass::Conflict,
                 ..StepFailure::user(
