@@ -61,7 +61,10 @@ pub fn totals(plan: &Plan) -> String {
 
 /// Returns a hint as a sentence with its command.
 pub fn hint(hint: &Hint) -> String {
-    let Hint::Backfill { script, missing, from, to } = hint;
+    let (script, missing, from, to) = match hint {
+        Hint::Backfill { script, missing, from, to } => (script, missing, from, to),
+        Hint::LeftOut { script, reason } => return format!("`{script}` is left out: {reason}"),
+    };
     let command = format!("`pintail backfill {script} --missing`");
     match missing {
         1 => format!("the earlier partition {from} of `{script}` was never written: {command}"),
@@ -97,7 +100,12 @@ pub fn step_json(index: usize, step: &Step) -> Value {
 
 /// Returns a hint for machines.
 pub fn hint_json(hint: &Hint) -> Value {
-    let Hint::Backfill { script, missing, from, to } = hint;
+    let (script, missing, from, to) = match hint {
+        Hint::Backfill { script, missing, from, to } => (script, missing, from, to),
+        Hint::LeftOut { script, reason } => {
+            return json!({"kind": "left_out", "script": script.as_str(), "reason": reason});
+        }
+    };
     json!({
         "kind": "backfill",
         "script": script.as_str(),

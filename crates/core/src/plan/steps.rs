@@ -89,6 +89,13 @@ pub enum Hint {
         /// The last of them.
         to: PartitionKey,
     },
+    /// A selected script is not in the plan.
+    LeftOut {
+        /// The script.
+        script: ScriptName,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// What will be done.
@@ -196,7 +203,9 @@ fn partitions(
     let wrong = |source| PlanError::Partition { script: script.name.clone(), source };
     let keys: Vec<PartitionKey> = match &request.partitions {
         Partitions::LastClosed => vec![spec.last_closed(facts.now)],
-        Partitions::Named(text) => named(script, spec, translate_argument(text, spec).map_err(wrong)?)?,
+        Partitions::Named(text) => {
+            begun(spec, named(script, spec, translate_argument(text, spec).map_err(wrong)?)?, facts.now)
+        }
         Partitions::Of { script, keys } if *script == position => keys.clone(),
         Partitions::Of { script, keys } => {
             overlapping_keys(spec, facts.scripts[*script].partition.as_ref(), keys).map_err(wrong)?
@@ -226,6 +235,14 @@ fn named(
         }
         _ => Ok(after),
     }
+}
+
+/// Of a longer period that is still going on, such as this month for a daily script, the partitions that have begun; all of
+/// them when none has, so that the first is told to be too early.
+fn begun(spec: &TimeSpec, keys: Vec<PartitionKey>, now: chrono::DateTime<chrono::Utc>) -> Vec<PartitionKey> {
+    let has_begun = |key: &&PartitionKey| spec.window(key).is_ok_and(|window| window.start <= now);
+    let some: Vec<PartitionKey> = keys.iter().filter(has_begun).cloned().collect();
+    if some.is_empty() { keys } else { some }
 }
 
 /// Returns the partitions of `spec` that share time with `keys` of `other`, in order, each once.

@@ -227,6 +227,17 @@ fn a_named_partition_is_translated_and_a_wrong_one_refused() {
 }
 
 #[test]
+fn a_month_that_is_going_on_means_its_days_until_now() {
+    let world = World::new().script("d", &[], Some(daily(None)));
+    world
+        .request(|request| request.partitions = Partitions::Named("2026-03".to_owned()))
+        .check(expect![[r#"
+            d 2026-03-01: never written
+            d 2026-03-02: never written
+            up to date: 0"#]]);
+}
+
+#[test]
 fn steps_depend_on_the_overlapping_partitions_only() {
     let keys: Vec<PartitionKey> =
         ["2026-02-01", "2026-02-02", "2026-02-03"].map(|key| PartitionKey(key.to_owned())).into();

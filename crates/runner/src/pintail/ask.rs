@@ -162,6 +162,8 @@ impl Pintail {
 
     /// Returns the newest runs, newest first.
     pub fn runs(&self, limit: u32) -> Result<Vec<Run>, RunnerError> {
+        // A run whose process was killed must not be shown as running.
+        self.close_dead_runs()?;
         Ok(self.runtime.block_on(self.store.list_runs(limit))?)
     }
 

@@ -100,7 +100,7 @@ impl Pintail {
     }
 
     /// Closes the runs whose process died. A run's owner announces itself in the guard of a lake.
-    fn close_dead_runs(&self) -> Result<usize, RunnerError> {
+    pub(super) fn close_dead_runs(&self) -> Result<usize, RunnerError> {
         let running = self.runtime.block_on(self.store.running_runs())?;
         let mut crashed = 0;
         for run in running {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pintail_core::asset::Asset;
 use pintail_core::graph::NodeId;
-use pintail_core::plan::{Facts, Partitions, Plan, Request, ScriptFacts, plan};
+use pintail_core::plan::{Facts, Hint, Partitions, Plan, Request, ScriptFacts, plan};
 use pintail_core::select::{ScriptKind, ScriptLabels, SelectFailure, Universe, parse, select};
 use pintail_core::sql::Statement;
 
@@ -80,8 +80,18 @@ impl Pintail {
             heads: &seen.heads,
             now: (self.settings.now)(),
         };
-        let plan = plan(&facts, &request)?;
+        let mut plan = plan(&facts, &request)?;
+        plan.hints.extend(self.left_out(&nodes));
         Ok((plan, seen))
+    }
+
+    /// Says which selected scripts are not in the plan, and why; a macro library is nothing to run.
+    fn left_out<'a>(&'a self, nodes: &'a [NodeId]) -> impl Iterator<Item = Hint> + 'a {
+        let scripts = nodes.iter().filter_map(|node| self.project.script_at(*node));
+        scripts.filter(|script| script.header.macros.is_none()).filter_map(|script| {
+            let reason = script.cannot_run.clone()?;
+            Some(Hint::LeftOut { script: script.name().clone(), reason })
+        })
     }
 
     fn selected_nodes(&self, request: &PlanRequest) -> Result<Vec<NodeId>, RunnerError> {

@@ -165,9 +165,26 @@ fn compile_script(
         None => lineage.writes.iter().map(|write| &write.asset).find(|asset| asset.lake().is_some()).cloned(),
     };
     compiled.cannot_run = cannot_run(file, &compiled, has_errors);
+    if compiled.cannot_run.as_deref() == Some(WRITES_NOTHING) {
+        diagnostics.push(nothing_written(&compiled));
+    }
     compiled.text = ParsedText { path: source.path, blanked: source.text, body, lineage };
     check_reads(&compiled, diagnostics);
     compiled
+}
+
+/// Why a script without a target does not run.
+const WRITES_NOTHING: &str = "it writes no lake table";
+
+fn nothing_written(script: &CompiledScript) -> Diagnostic {
+    let table = script.name().as_str().rsplit('/').next().unwrap_or_default();
+    Diagnostic::new(
+        Code::NOTHING_WRITTEN,
+        script.file.source.path.as_str(),
+        None,
+        format!("`{}` writes no table, so it is left out of every plan", script.name()),
+    )
+    .with_help(format!("say where its rows go: `-- materialize ducklake://main/{table}`"))
 }
 
 /// Returns why this version does not run the script.
@@ -195,7 +212,7 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
     match &script.target {
         Some(Asset::Lake { .. }) => None,
         Some(other) => Some(format!("this version does not write {} assets yet", other.scheme())),
-        None => Some("it writes no lake table".to_owned()),
+        None => Some(WRITES_NOTHING.to_owned()),
     }
 }
 
