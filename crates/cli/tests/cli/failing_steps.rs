@@ -248,7 +248,7 @@ SELECT n FROM numbers
     );
     let ran = run(&project, "run").expect_code(1);
     expect![[r#"
-        failed numbers (<time>)
+        failed        numbers  (<time>)
         error[P510]: numbers: the test `no_numbers`: 1000000 rows fail
         --> pipelines/numbers.sql
          = note: failed to test the new data
@@ -276,6 +276,7 @@ SELECT n FROM numbers
             7
             7
             … 80 more in `--json`
+        hint: `pintail show last` has the errors, the failing rows and the log
     "#]]
     .assert_eq(&ran.stderr);
     let shown = run(&project, "show last").expect_ok();

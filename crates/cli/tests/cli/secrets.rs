@@ -111,12 +111,9 @@ fn a_secret_in_an_error_of_the_engine_is_masked_where_it_stood() {
     expect![[r#"
         exit code 1
         --- stdout
-        script  result  rows  inserted  deleted  snapshot  time
-        cast    failed     -         -        -         -  <time>
-
         run <id> failed: 1 failed in <time>
         --- stderr
-        failed cast (<time>)
+        failed        cast  (<time>)
         error: cast: Conversion error: Could not convert string 'not a number: ***' to INT32
          --> pipelines/cast.sql:3:36
           |
@@ -125,6 +122,7 @@ fn a_secret_in_an_error_of_the_engine_is_masked_where_it_stood() {
           |
           = note: failed to stage the query
           = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/cast yet
+        hint: `pintail show last` has the errors, the failing rows and the log
     "#]]
     .assert_eq(&failed.to_string());
 }

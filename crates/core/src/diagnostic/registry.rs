@@ -114,7 +114,7 @@ codes! {
     MISSING_KEY = "P130" Error "a history table has no key";
     ANNOTATION_IN_BLOCK_COMMENT = "P131" Warning "an annotation inside a block comment is not read";
     ANNOTATION_AFTER_HEADER = "P132" Warning "an annotation after the end of the header is not read";
-    NOTHING_WRITTEN = "P133" Warning "a script that writes nothing does not run";
+    NOTHING_WRITTEN = "P133" Info "a script that writes nothing does not run";
 
     SQL_SYNTAX = "P201" Error "SQL syntax error";
     SQL_NOT_MANAGED = "P202" Error "a managed script has a statement that is neither setup nor its query";
