@@ -9,6 +9,7 @@ mod json;
 mod lifecycle;
 mod mistakes;
 mod partitions;
+mod places;
 mod questions;
 mod scaffolds;
 mod secrets;

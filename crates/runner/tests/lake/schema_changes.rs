@@ -303,3 +303,35 @@ fn case_c19_an_old_version_is_read_with_its_own_columns() {
         .collect();
     assert_eq!(versions, ["1 1", "2 2"]);
 }
+
+#[test]
+fn the_columns_of_a_manual_script_have_versions_that_a_rebuild_finds_again() {
+    let script = |body: &str| format!("//- pipelines/m.sql\n-- materialize manual ducklake://main/m\n{body}\n");
+    let folder = Folder::new(&script("CREATE TABLE m (a INTEGER);"));
+    let runs = [
+        "INSERT INTO m (a) VALUES (1);",
+        "ALTER TABLE m ADD COLUMN b VARCHAR; INSERT INTO m VALUES (2, 'b');",
+        "BEGIN; ALTER TABLE m ADD COLUMN c DATE; COMMIT;",
+    ];
+    folder.run_all().assert_good();
+    for body in runs {
+        folder.write(&script(body));
+        folder.run_all().assert_good();
+    }
+    let pintail = folder.open();
+    let asset = pintail.parse_asset("m").unwrap();
+    let versions: Vec<String> = pintail
+        .schema_versions(&asset)
+        .unwrap()
+        .iter()
+        .map(|version| format!("v{} has {} columns", version.version, version.schema.columns.len()))
+        .collect();
+    assert_eq!(versions, ["v1 has 1 columns", "v2 has 2 columns", "v3 has 3 columns"]);
+    let stamped = || -> Vec<u32> {
+        pintail.history(&asset, 10).unwrap().iter().rev().map(|version| version.schema_version).collect()
+    };
+    let recorded = stamped();
+    pintail.rebuild_state().unwrap();
+    assert_eq!(stamped(), recorded);
+    assert_eq!(recorded.last(), Some(&3));
+}

@@ -31,6 +31,10 @@ struct Progress {
     stamped: (u64, u64),
     /// Whether statements that commit follow the one that is sent.
     has_more: bool,
+    /// The table's columns before the script; `None` when there was no table.
+    columns_before: Option<Schema>,
+    /// The version of the columns, as the last stamp tells it.
+    schema_version: Option<u32>,
 }
 
 /// Runs the script.
@@ -63,7 +67,7 @@ fn run_attached(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Ended, Ste
     drop(pass);
     let (progress, entry) = outcome?;
     let snapshot = progress.snapshot.expect("a script that ran to its end has at least the stamp of its fence");
-    let schema = session.describe(&own_table(attempt).to_string()).ok().map(lake::schema_of);
+    let schema = columns(attempt, &session);
     let checked = check(attempt, &session, schema.as_ref());
     attempt.sent.extend(session.take_sent());
     if let Err(mut failure) = checked {
@@ -80,13 +84,18 @@ fn own_table(attempt: &Attempt<'_>) -> Relation {
     Relation::in_catalog(&attempt.lake.sql_name(), attempt.table.0, attempt.table.1)
 }
 
+/// Returns the columns of the script's table as the session sees it now; `None` when there is no table.
+fn columns(attempt: &Attempt<'_>, session: &Session) -> Option<Schema> {
+    session.describe(&own_table(attempt).to_string()).ok().map(lake::schema_of)
+}
+
 fn send_all(attempt: &mut Attempt<'_>, session: &Session) -> Result<(Progress, StampEntry), StepFailure> {
     let alias = attempt.lake.sql_name();
     session.batch("use the script's lake", &format!("USE {}", pintail_core::sql::Ident::new(&alias)))?;
     let head = lake::head(session, &alias)?;
     attempt.pins.insert(attempt.lake.name.clone(), head);
     prepare_session(session, attempt.ctx, attempt.job, attempt.script, Some(head))?;
-    let mut progress = Progress::default();
+    let mut progress = Progress { columns_before: columns(attempt, session), ..Progress::default() };
     let mut open: Option<WriteTransaction<'_>> = None;
     let statements = attempt.script.statements.clone();
     for (index, (span, need)) in statements.iter().copied().enumerate() {
@@ -100,9 +109,10 @@ fn send_all(attempt: &mut Attempt<'_>, session: &Session) -> Result<(Progress, S
         // Nothing was written: the fence carries the stamp, so that the run can be found in the lake.
         let transaction = WriteTransaction::begin(session, &alias)?;
         transaction.run(&fence(&alias, attempt.asset))?;
-        commit(attempt, transaction, &mut progress)?;
+        commit(attempt, session, transaction, &mut progress)?;
     }
-    let entry = StampEntry { deleted: progress.deleted, inserted: progress.inserted, ..attempt.entry() };
+    let mut entry = StampEntry { deleted: progress.deleted, inserted: progress.inserted, ..attempt.entry() };
+    entry.schema_version = progress.schema_version.unwrap_or(entry.schema_version);
     Ok((progress, entry))
 }
 
@@ -125,14 +135,14 @@ fn send_one<'s>(
         Need::OwnTransaction => {
             let transaction = WriteTransaction::begin(session, &alias)?;
             send(attempt, session, span, progress)?;
-            commit(attempt, transaction, progress)
+            commit(attempt, session, transaction, progress)
         }
         Need::Begin => {
             *open = Some(WriteTransaction::begin(session, &alias)?);
             Ok(())
         }
         Need::Commit => match open.take() {
-            Some(transaction) => commit(attempt, transaction, progress),
+            Some(transaction) => commit(attempt, session, transaction, progress),
             None => Ok(()),
         },
         Need::Rollback => {
@@ -162,6 +172,7 @@ fn send(attempt: &Attempt<'_>, session: &Session, span: Span, progress: &mut Pro
 /// Stamps and commits; a commit that changed nothing makes no snapshot and needs no stamp.
 fn commit(
     attempt: &Attempt<'_>,
+    session: &Session,
     transaction: WriteTransaction<'_>,
     progress: &mut Progress,
 ) -> Result<(), StepFailure> {
@@ -170,6 +181,8 @@ fn commit(
     if progress.has_more {
         // A crash after this commit leaves a script that has not come to its end.
         "part".clone_into(&mut entry.strategy);
+    } else if let Some(now) = columns(attempt, session) {
+        entry.schema_version += u32::from(progress.columns_before.as_ref() != Some(&now));
     }
     let (message, extra_info) = (commit_message(&entry), to_extra_info(std::slice::from_ref(&entry)));
     let words = CommitWords { attempt: &attempt.id, message: &message, extra_info: &extra_info };
@@ -178,6 +191,7 @@ fn commit(
         Ok(snapshot) => {
             progress.snapshot = Some(snapshot);
             progress.commits += 1;
+            progress.schema_version = Some(entry.schema_version);
             progress.stamped = (progress.inserted, progress.deleted);
             attempt.reach(FaultPoint::Committed);
             Ok(())
