@@ -229,9 +229,7 @@ fn a_named_partition_is_translated_and_a_wrong_one_refused() {
 #[test]
 fn a_month_that_is_going_on_means_its_days_until_now() {
     let world = World::new().script("d", &[], Some(daily(None)));
-    world
-        .request(|request| request.partitions = Partitions::Named("2026-03".to_owned()))
-        .check(expect![[r#"
+    world.request(|request| request.partitions = Partitions::Named("2026-03".to_owned())).check(expect![[r#"
             d 2026-03-01: never written
             d 2026-03-02: never written
             up to date: 0"#]]);
