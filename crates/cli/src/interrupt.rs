@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::thread;
 
 use pintail_runner::executors::Cancel;
+use pintail_runner::with_sources;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, with_sources};
+use crate::failure::Failure;
 
 /// Lets the user stop what `cancel` reaches, from now on.
 pub fn listen(cancel: Cancel) -> Result<(), Failure> {

@@ -7,6 +7,8 @@ use pintail_core::write::ErrorClass;
 use pintail_engine::EngineError;
 use pintail_store::RecordedError;
 
+use crate::with_sources;
+
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepFailure {
@@ -186,15 +188,4 @@ impl From<EngineError> for StepFailure {
         };
         Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() }
     }
-}
-
-/// Returns the error with what is behind it, one after the other.
-pub fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
