@@ -1,11 +1,13 @@
 //! Embeds the pages of the diagnostics, so that `pintail explain` needs no files.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics");
+    // Asked when it runs, not when it was compiled: a checkout may have been moved or copied with its target folder.
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    let folder = here.join("../../docs/diagnostics");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut pages: Vec<PathBuf> = fs::read_dir(&folder)
         .expect("docs/diagnostics lies in the checkout")

@@ -6,9 +6,9 @@ use std::fmt;
 
 use pintail_core::select::SelectFailure;
 use pintail_engine::EngineError;
-use pintail_runner::RunnerError;
 use pintail_runner::executors::StepFailure;
 use pintail_runner::project::CompileError;
+use pintail_runner::{RunnerError, with_sources};
 
 use crate::args::SelectArgs;
 use crate::exit::Exit;
@@ -166,21 +166,6 @@ impl From<CompileError> for Failure {
             CompileError::Engine(error) => error.into(),
         }
     }
-}
-
-/// Returns an error with what is behind it, each said once.
-pub fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let reason = error.to_string();
-        // A transparent error repeats its source.
-        if !text.ends_with(&reason) {
-            text = format!("{text}: {reason}");
-        }
-        source = error.source();
-    }
-    text
 }
 
 impl fmt::Display for Failure {

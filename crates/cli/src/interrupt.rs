@@ -5,10 +5,11 @@ use std::thread;
 
 use indicatif::MultiProgress;
 use pintail_runner::executors::Cancel;
+use pintail_runner::with_sources;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, with_sources};
+use crate::failure::Failure;
 
 /// Lets the user stop what `cancel` reaches, from now on; what it says stands above `drawing`.
 pub fn listen(cancel: Cancel, drawing: Option<MultiProgress>) -> Result<(), Failure> {

@@ -68,7 +68,7 @@ impl LakeLocation {
 
     /// Returns the name under which scripts see the lake: `lake` for `main`, its own name otherwise.
     pub fn sql_name(&self) -> String {
-        sql_name(&self.name)
+        self.name.sql_name().to_owned()
     }
 
     /// Returns the lake's commit lane.
@@ -159,15 +159,6 @@ impl LakeLocation {
             Literal::new(self.data.clone()),
         );
         session.batch(purpose, &sql)
-    }
-}
-
-/// Returns the name under which scripts see the lake `name`.
-pub fn sql_name(name: &LakeName) -> String {
-    match name.as_str() {
-        // DuckDB keeps `main` for itself.
-        "main" => "lake".to_owned(),
-        other => other.to_owned(),
     }
 }
 

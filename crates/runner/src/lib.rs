@@ -35,3 +35,18 @@ pub fn duration_text(duration: Duration) -> String {
         _ => format!("{} min {} s", duration.as_secs() / 60, duration.as_secs() % 60),
     }
 }
+
+/// Returns an error with what is behind it, each said once.
+pub fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let reason = error.to_string();
+        // A transparent error repeats its source.
+        if !text.ends_with(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        source = error.source();
+    }
+    text
+}

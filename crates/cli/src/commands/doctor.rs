@@ -11,14 +11,14 @@ use clap::Args;
 use pintail_core::diagnostic::Severity;
 use pintail_engine::native::{DUCKDB_VERSION, Extension};
 use pintail_engine::{EngineError, Instance, InstanceOptions};
-use pintail_runner::Pintail;
 use pintail_runner::project::compile;
 use pintail_runner::workspace::{Catalog, DataPath, Lake, Project, StoreUrl};
+use pintail_runner::{Pintail, with_sources};
 use serde_json::json;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::failure::{Failure, with_sources};
+use crate::failure::Failure;
 use crate::terminal::Style;
 
 /// Nothing to choose.

@@ -1,6 +1,7 @@
 //! Which names a lake may have. A lake's name is an SQL alias and a part of URIs, so it must be a plain word.
 
 use super::name::canonical_name;
+use crate::id::LakeName;
 
 /// The lake that the bare word `ducklake` means; in SQL its alias is `lake`.
 pub const DEFAULT_LAKE: &str = "main";
@@ -48,7 +49,9 @@ pub fn check_lake_name(name: &str) -> Result<(), LakeNameError> {
     Ok(())
 }
 
-/// Returns whether `name` can name a lake, in any case.
-pub fn is_valid_lake_name(name: &str) -> bool {
-    check_lake_name(name).is_ok()
+impl LakeName {
+    /// Returns the name under which SQL knows the lake: `lake` for `main`, which DuckDB keeps for itself, else its own.
+    pub fn sql_name(&self) -> &str {
+        if self.as_str() == DEFAULT_LAKE { "lake" } else { self.as_str() }
+    }
 }

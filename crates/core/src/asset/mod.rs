@@ -16,7 +16,7 @@ mod tests;
 use std::fmt;
 
 pub use error::{AssetError, AssetErrorKind};
-pub use lake_name::{DEFAULT_LAKE, LakeNameError, check_lake_name, is_valid_lake_name};
+pub use lake_name::{DEFAULT_LAKE, LakeNameError, check_lake_name};
 pub use parse::Catalog;
 
 use crate::id::LakeName;

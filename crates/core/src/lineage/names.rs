@@ -118,7 +118,7 @@ impl<'a> Session<'a> {
     /// Returns the names before the first statement.
     pub fn new(ctx: &'a LineageContext<'a>) -> Self {
         let beside = ["temp", "system", "memory"].into_iter().map(|name| (name.to_owned(), Catalog::Beside));
-        let lakes = ctx.lakes.iter().map(|lake| (sql_name(lake).to_ascii_lowercase(), Catalog::Lake(lake.clone())));
+        let lakes = ctx.lakes.iter().map(|lake| (lake.sql_name().to_ascii_lowercase(), Catalog::Lake(lake.clone())));
         Self {
             ctx,
             catalogs: beside.chain(lakes).collect(),
@@ -251,11 +251,6 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the name by which SQL knows a lake: the engine reserves `main`.
-pub(super) fn sql_name(lake: &LakeName) -> &str {
-    if lake.as_str() == MAIN { "lake" } else { lake.as_str() }
-}
-
 fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>, scheme: &str, section: &str) -> String {
     match nearest(name, known) {
         Some(near) => format!("did you mean `{scheme}://{near}`?"),
@@ -278,7 +273,7 @@ pub(super) fn attached_file(target: &str) -> Option<&str> {
 /// Returns the alias of an ATTACH that gives none.
 fn own_name(target: &str) -> String {
     match attach_target(target) {
-        AttachTarget::Lake(lake) => sql_name(&LakeName(lake.unwrap_or(MAIN).to_owned())).to_owned(),
+        AttachTarget::Lake(lake) => LakeName(lake.unwrap_or(MAIN).to_owned()).sql_name().to_owned(),
         AttachTarget::Datatable(database) => database.unwrap_or(MAIN).to_owned(),
         AttachTarget::Other => {
             let file = target.rsplit(['/', ':']).next().unwrap_or(target);

@@ -8,6 +8,8 @@ use pintail_engine::EngineError;
 use pintail_engine::classify::EngineMessage;
 use pintail_store::RecordedError;
 
+use crate::with_sources;
+
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepFailure {
@@ -210,15 +212,4 @@ fn is_internal(name: &str) -> bool {
         .iter()
         .any(|prefix| table.starts_with(prefix))
         || name.split('.').any(|part| matches!(part, "_pintail" | "pg_catalog" | "information_schema"))
-}
-
-/// Returns the error with what is behind it, one after the other.
-pub fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }

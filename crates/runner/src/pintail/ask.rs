@@ -251,7 +251,7 @@ impl Pintail {
     /// Returns the relation under which a query reads `asset`.
     pub fn relation(&self, asset: &Asset) -> Option<Relation> {
         let Asset::Lake { lake, schema, table } = asset else { return None };
-        Some(Relation::in_catalog(&lake::sql_name(lake), schema, table))
+        Some(Relation::in_catalog(lake.sql_name(), schema, table))
     }
 }
 

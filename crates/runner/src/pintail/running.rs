@@ -11,8 +11,8 @@ use pintail_store::{NewRun, NewStep, RunEnd, RunStatus};
 
 use super::{Observation, Pintail, RunnerError};
 use crate::executors::RunContext;
-use crate::executors::failure::with_sources;
 use crate::run::{RunEvent, RunSummary, dispatch};
+use crate::with_sources;
 use crate::workspace::Variable;
 
 impl Pintail {

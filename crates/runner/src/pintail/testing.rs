@@ -78,7 +78,7 @@ impl Pintail {
                 tested.push(report);
                 continue;
             };
-            let relation = Relation::in_catalog(&lake::sql_name(name), schema, table);
+            let relation = Relation::in_catalog(name.sql_name(), schema, table);
             let ready = tests_of(&TestPlace {
                 project: &self.project,
                 script,

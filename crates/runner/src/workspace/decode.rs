@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use chrono_tz::{TZ_VARIANTS, Tz};
+use pintail_core::asset::{LakeNameError, check_lake_name};
 use pintail_core::diagnostic::{Code, Diagnostic, nearest};
 use pintail_core::id::LakeName;
 use pintail_core::source::Span;
@@ -27,9 +28,6 @@ pub const CONFIG_FILE: &str = "pintail.toml";
 
 /// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
 const SECTIONS: [&str; 8] = ["lake", "store", "run", "datatable", "object_store", "volume", "vars", "packages"];
-
-/// Names that no lake may have: DuckDB's own, and the aliases that Pintail attaches.
-const RESERVED_LAKES: [&str; 6] = ["temp", "system", "memory", "lake", "pg_catalog", "information_schema"];
 
 /// Names that scripts already know with a `$`.
 const RESERVED_VARIABLES: [&str; 5] =
@@ -451,13 +449,11 @@ impl Decoder<'_> {
 
 /// Returns why `name` cannot name a lake.
 fn problem_of_lake_name(name: &str) -> Option<&'static str> {
-    if RESERVED_LAKES.contains(&name.to_ascii_lowercase().as_str()) {
-        return Some("the engine uses that name itself");
+    match check_lake_name(name) {
+        Err(LakeNameError::Reserved(_)) => Some("the engine uses that name itself"),
+        Err(LakeNameError::GeneratedPrefix) => Some("names that begin with `_pt_` are generated ones"),
+        _ => (!is_name(name)).then_some("it is not a plain lower-case name"),
     }
-    if name.starts_with("_pt_") {
-        return Some("names that begin with `_pt_` are generated ones");
-    }
-    (!is_name(name)).then_some("it is not a plain lower-case name")
 }
 
 /// Returns whether `name` can stand in URIs and SQL without quotes.

@@ -545,7 +545,7 @@ impl<'a> Attempt<'a> {
         if let Err(error) = self.ctx.runtime.block_on(self.ctx.store.record_success(&record)) {
             self.notes.push(format!(
                 "committed at snapshot {snapshot}, but the store could not be written ({}); the next start heals it",
-                crate::executors::failure::with_sources(&error)
+                crate::with_sources(&error)
             ));
         }
         self.add_time("remember", began.elapsed());
@@ -569,8 +569,7 @@ impl<'a> Attempt<'a> {
             timings: self.timings(),
         };
         if let Err(error) = self.ctx.runtime.block_on(self.ctx.store.record_failure(&record)) {
-            self.notes
-                .push(format!("the failure could not be stored: {}", crate::executors::failure::with_sources(&error)));
+            self.notes.push(format!("the failure could not be stored: {}", crate::with_sources(&error)));
         }
     }
 

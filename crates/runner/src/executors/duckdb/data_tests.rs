@@ -13,7 +13,6 @@ use pintail_core::sql::rewrite::Rewriter;
 use pintail_core::sql::strategy::{Projection, Slice};
 use pintail_core::sql::{Ident, Literal, Relation};
 use pintail_engine::Session;
-use pintail_engine::lake::sql_name;
 use pintail_store::{MAX_SAMPLE_ROWS, TestResult, TestStatus};
 
 use super::attempt::Attempt;
@@ -114,11 +113,9 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
         resolve: &resolve,
     };
     let mut query = test_query(declared, &subject).map_err(|error| match error {
-        TestBuildError::Condition { .. } => StepFailure::user(
-            Code::BAD_SQL_FRAGMENT,
-            "build the tests",
-            crate::executors::failure::with_sources(&error),
-        ),
+        TestBuildError::Condition { .. } => {
+            StepFailure::user(Code::BAD_SQL_FRAGMENT, "build the tests", crate::with_sources(&error))
+        }
         other => StepFailure::user(Code::UNKNOWN_TEST, "build the tests", other.to_string()),
     })?;
     if place.stage.is_none() {
@@ -144,7 +141,7 @@ fn relation_of(place: &TestPlace<'_>, asset: &Asset) -> Option<Relation> {
         return Some(place.table.clone());
     }
     match asset {
-        Asset::Lake { lake, schema, table } => Some(Relation::in_catalog(&sql_name(lake), schema, table)),
+        Asset::Lake { lake, schema, table } => Some(Relation::in_catalog(lake.sql_name(), schema, table)),
         _ => None,
     }
 }

@@ -308,7 +308,7 @@ pub fn prepare_session(
     upstream: Option<SnapshotId>,
 ) -> Result<(), StepFailure> {
     if script.reads_lakes(&ctx.project) {
-        let name = lake::sql_name(&ctx.project.default_lake);
+        let name = ctx.project.default_lake.sql_name();
         session.batch("use the default lake", &format!("USE {}", Ident::new(name)))?;
     }
     let memory = job.step.asset.as_ref().map(|asset| ctx.memory_of(asset)).unwrap_or_default();

@@ -8,7 +8,6 @@ use pintail_core::partition::{PartitionKey, TimeSpec, Window};
 use pintail_core::source::Span;
 use pintail_core::sql::rewrite::{Rewriter, Rewritten};
 use pintail_core::sql::{Literal, Relation};
-use pintail_engine::lake::sql_name;
 
 use crate::project::{CompiledScript, ParsedText};
 
@@ -31,7 +30,7 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
     let mut seen = BTreeSet::new();
     for (name, asset) in reads.chain(writes).filter(|(name, _)| seen.insert(name.span)) {
         let Asset::Lake { lake, schema, table } = asset else { continue };
-        let relation = (read_as.special)(asset).unwrap_or_else(|| Relation::in_catalog(&sql_name(lake), schema, table));
+        let relation = (read_as.special)(asset).unwrap_or_else(|| Relation::in_catalog(lake.sql_name(), schema, table));
         rewriter.table(name.span, &relation);
     }
     rewriter.finish()
