@@ -6,8 +6,8 @@ use pintail_core::asset::Asset;
 use pintail_core::id::LakeName;
 use pintail_engine::native::ExtensionFolders;
 use pintail_engine::{Catalog, Instance, InstanceOptions, LakeLocation};
-use pintail_runner::pintail::PlanRequest;
-use pintail_runner::run::StepState;
+use pintail_runner::pintail::{BackfillRange, PlanRequest};
+use pintail_runner::run::{RunEvent, StepState};
 use pintail_store::LogLevel;
 
 use crate::harness::{Folder, query, run};
@@ -292,4 +292,32 @@ fn a_lake_that_is_reached_by_a_link_has_one_lock_and_one_guard() {
         assert_eq!(catalog, real.canonicalize().unwrap().join("main.sqlite"));
         folder.run_all().assert_good();
     }
+}
+
+#[test]
+fn a_foreign_change_of_shape_between_two_slices_of_one_run_is_noticed() {
+    let folder = Folder::new(&format!("//- pintail.toml\n[run]\nslots = 1\n{DAYS}"));
+    let pintail = folder.open();
+    let days = BackfillRange {
+        script: "d".to_owned(),
+        from: Some("2026-01-01".to_owned()),
+        to: Some("2026-01-05".to_owned()),
+        ..BackfillRange::default()
+    };
+    let (plan, seen) = pintail.plan(&PlanRequest { backfill: Some(days), ..PlanRequest::default() }).unwrap();
+    let mut states = Vec::new();
+    // The next step begins only after this has returned.
+    pintail
+        .run(&plan, &seen, &mut |event| {
+            if let RunEvent::StepFinished { state, .. } = event {
+                states.push(state);
+                if states.len() == 3 {
+                    write_foreign(folder.path(), &["ALTER TABLE d ADD COLUMN extra INTEGER"]);
+                }
+            }
+        })
+        .unwrap();
+    let good = StepState::Materialized;
+    assert_eq!(states, [good, good, good, StepState::Failed]);
+    assert_eq!(folder.query("SELECT count(DISTINCT day) FROM d"), ["3"]);
 }
