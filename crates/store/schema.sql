@@ -205,3 +205,12 @@ CREATE TABLE lake_cursor (
     snapshot BIGINT NOT NULL,
     PRIMARY KEY (project, lake)
 );
+
+-- What a replay runs: the text of every script that a run had, kept once for each content.
+CREATE TABLE script_text (
+    project TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    path TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (project, hash)
+);

@@ -17,8 +17,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, sql: include_str!("../migrations/0001_initial/sqlite.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, sql: include_str!("../migrations/0001_initial/sqlite.sql") },
+    Migration { version: 2, sql: include_str!("../migrations/0002_replay_and_backfill/sqlite.sql") },
+];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 

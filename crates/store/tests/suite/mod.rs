@@ -1,6 +1,7 @@
 //! What every backend of the store must do. A backend's test file implements [`Backend`] and calls `run_on!`.
 
 pub mod healing;
+pub mod replay;
 pub mod runs;
 pub mod sample;
 pub mod sharing;
@@ -70,6 +71,12 @@ macro_rules! run_on {
                 a_rebuild_announces_nothing,
                 forgetting_a_lake_keeps_failures_other_lakes_and_other_assets,
                 a_cursor_never_moves_back,
+            }
+            replay {
+                a_text_is_found_by_its_hash_and_stored_once,
+                the_last_runs_of_each_asset_are_kept_however_old,
+                everything_that_finished_lately_is_kept_failures_too,
+                the_partitions_of_one_run_count_as_one,
             }
             sharing {
                 two_processes_with_many_workers_wait_and_lose_nothing,
