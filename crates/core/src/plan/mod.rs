@@ -13,7 +13,7 @@ pub use changes::LastChanges;
 pub use facts::{Facts, ScriptFacts, SliceFacts, SliceVersion};
 pub use request::{Partitions, Request};
 pub use stale::{SliceStatus, slice_status};
-pub use steps::{Hint, Plan, PlanError, Reason, Step, plan};
+pub use steps::{Content, Hint, Plan, PlanError, Reason, Step, plan};
 
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,8 @@ pub enum Reason {
     FullRefresh,
     /// The user named the partition.
     Requested,
+    /// The user asked for the content of an older snapshot.
+    RolledBack(SnapshotId),
 }
 
 impl fmt::Display for Reason {
@@ -46,8 +48,22 @@ impl fmt::Display for Reason {
             Reason::Forced => f.write_str("forced"),
             Reason::FullRefresh => f.write_str("full refresh"),
             Reason::Requested => f.write_str("requested"),
+            Reason::RolledBack(snapshot) => write!(f, "rolled back to snapshot {snapshot}"),
         }
     }
+}
+
+/// What a step writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// What the script's query gives.
+    #[default]
+    Script,
+    /// What the target held at an older snapshot.
+    Restore {
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
 }
 
 /// One script for one partition.
@@ -67,6 +83,8 @@ pub struct Step {
     pub window: Option<Window>,
     /// Why it runs.
     pub reason: Reason,
+    /// What it writes.
+    pub content: Content,
     /// Whether merge and append write anew.
     pub full_refresh: bool,
     /// The text that was planned.
@@ -299,6 +317,7 @@ fn add_step(
         partition,
         window,
         reason,
+        content: Content::Script,
         full_refresh: request.full_refresh,
         script_hash: script.hash.clone(),
         depends_on,

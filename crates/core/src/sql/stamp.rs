@@ -35,7 +35,7 @@ pub struct StampEntry {
     /// The partition's window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// `replace`, `merge`, `append`, `history`, `view`, `manual`, or a word of [`StampEntry::NO_VERSION`].
+    /// `replace`, `merge`, `append`, `history`, `view`, `manual`, [`StampEntry::ROLLBACK`], or a word of [`StampEntry::NO_VERSION`].
     pub strategy: String,
     /// Rows deleted by the write.
     pub deleted: u64,
@@ -53,12 +53,18 @@ pub struct StampEntry {
     /// Local files that were read: asset -> fingerprint of names, sizes and times.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
+    /// The snapshot whose content a rollback wrote again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<SnapshotId>,
 }
 
 impl StampEntry {
     /// The strategies of commits that make no version of their slice: `create` and `adopt` prepare a table, `part` is a
     /// commit of a manual script that has more to come.
     pub const NO_VERSION: [&'static str; 3] = ["create", "adopt", "part"];
+
+    /// The strategy of a commit that wrote the content of an older snapshot again.
+    pub const ROLLBACK: &'static str = "rollback";
 
     /// Returns whether the commit made a version of its slice.
     pub fn is_version(&self) -> bool {
@@ -120,8 +126,9 @@ pub fn from_extra_info(text: &str) -> Result<Option<Vec<StampEntry>>, StampError
 /// `replace ducklake://main/orders [2026-01-02]: 10 rows in, 8 out (run 0198…)`.
 pub fn commit_message(entry: &StampEntry) -> String {
     let partition = entry.partition.as_ref().map(|key| format!(" [{key}]")).unwrap_or_default();
+    let restored = entry.restored.map(|snapshot| format!(" to snapshot {snapshot}")).unwrap_or_default();
     format!(
-        "{} {}{partition}: {} in, {} out (run {})",
+        "{} {}{partition}{restored}: {} in, {} out (run {})",
         entry.strategy,
         entry.asset,
         rows(entry.inserted),
@@ -165,6 +172,7 @@ mod tests {
             script_hash: ScriptHash("ab12".into()),
             inputs: BTreeMap::from([(LakeName("main".into()), SnapshotId(41))]),
             files: BTreeMap::from([("volume://project/data/x.csv".into(), "1:2:3".into())]),
+            restored: None,
         }
     }
 
@@ -204,5 +212,8 @@ mod tests {
             .assert_eq(&commit_message(&entry()));
         let whole = StampEntry { partition: None, inserted: 1, strategy: "append".into(), deleted: 0, ..entry() };
         expect!["append ducklake://main/orders: 1 row in, 0 out (run 0198c1a2-run)"].assert_eq(&commit_message(&whole));
+        let back = StampEntry { strategy: "rollback".into(), restored: Some(SnapshotId(5)), ..whole };
+        expect!["rollback ducklake://main/orders to snapshot 5: 1 row in, 0 out (run 0198c1a2-run)"]
+            .assert_eq(&commit_message(&back));
     }
 }

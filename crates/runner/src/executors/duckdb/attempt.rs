@@ -228,6 +228,7 @@ impl Attempt<'_> {
             script_hash: self.script.hash().clone(),
             inputs: self.inputs(),
             files: self.script.files_read(&self.ctx.project),
+            restored: None,
         }
     }
 
