@@ -94,6 +94,8 @@ pub enum Command {
     Graph(commands::graph::GraphArgs),
     /// List the versions of an asset, or the last runs
     History(commands::history::HistoryArgs),
+    /// Show what changed between two versions of an asset
+    Diff(commands::diff::DiffArgs),
     /// Run the data tests on what is committed
     Test(commands::test::TestArgs),
     /// Take over a table that something else made

@@ -4,6 +4,7 @@ pub mod adopt;
 pub mod backfill;
 pub mod check;
 pub mod completions;
+pub mod diff;
 pub mod doctor;
 pub mod explain;
 pub mod graph;
@@ -39,6 +40,7 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Show(args) => show::run(&args, app),
         Command::Graph(args) => graph::run(&args, app),
         Command::History(args) => history::run(&args, app),
+        Command::Diff(args) => diff::run(&args, app),
         Command::Test(args) => test::run(&args, app),
         Command::Adopt(args) => adopt::run(&args, app),
         Command::State(args) => state::run(&args, app),

@@ -3,6 +3,7 @@
 //! Renderers take values and return text; where it goes is the command's business.
 
 pub mod diagnostics;
+pub mod diff;
 pub mod findings;
 pub mod plan;
 pub mod result;

@@ -5,13 +5,59 @@
 //! Invariant: a comparison is only of the columns that both sides have, in a type that holds both; NULL equals NULL. Equal
 //! means equal by 64-bit hash of the row. Deliberately not here: what the numbers mean, and how rows are shown.
 
+use std::fmt;
+
 use indoc::formatdoc;
 
 use super::{Ident, Statement};
-use crate::schema::{CastClass, DataType, Schema, cast_class};
+use crate::schema::{CastClass, Column, DataType, Schema, cast_class, types_equal};
 
 /// The table of the groups that differ.
 pub const GROUPS: &str = "_pt_diff";
+
+/// What happened to a column between two versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShapeChange {
+    /// Only the newer version has it.
+    Added(Column),
+    /// Only the older version has it.
+    Removed(Column),
+    /// It has another type.
+    Retyped {
+        /// The name, as the newer version spells it.
+        column: String,
+        /// The older type.
+        from: String,
+        /// The newer type.
+        to: String,
+    },
+}
+
+/// As a line of a list.
+impl fmt::Display for ShapeChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShapeChange::Added(column) => write!(f, "+ {} {}", column.name, column.data_type),
+            ShapeChange::Removed(column) => write!(f, "- {} {}", column.name, column.data_type),
+            ShapeChange::Retyped { column, from, to } => write!(f, "~ {column} {from} -> {to}"),
+        }
+    }
+}
+
+/// Returns what happened to the columns: those of the newer version in its order, then those that are gone.
+pub fn shape_changes(before: &Schema, after: &Schema) -> Vec<ShapeChange> {
+    let newer = after.columns.iter().filter_map(|column| match before.column(&column.name) {
+        None => Some(ShapeChange::Added(column.clone())),
+        Some(old) if types_equal(&old.data_type, &column.data_type) => None,
+        Some(old) => Some(ShapeChange::Retyped {
+            column: column.name.clone(),
+            from: old.data_type.clone(),
+            to: column.data_type.clone(),
+        }),
+    });
+    let gone = before.columns.iter().filter(|old| after.column(&old.name).is_none());
+    newer.chain(gone.cloned().map(ShapeChange::Removed)).collect()
+}
 
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -311,7 +357,6 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::schema::Column;
 
     fn side(from: &str, columns: &[(&str, &str)]) -> Side {
         let column = |(name, data_type): &(&str, &str)| Column { name: (*name).into(), data_type: (*data_type).into() };
@@ -351,6 +396,14 @@ mod tests {
         assert!(comparison(&[]).groups().sql.contains("GROUP BY _pt_key_0"));
         assert!(comparison(&[]).groups().sql.contains(r#"hash(CAST("id" AS BIGINT), "a") AS _pt_key_0"#));
         assert_eq!(comparison(&["ID"]).key(), ["ID"]);
+    }
+
+    #[test]
+    fn columns_come_go_and_change_their_types() {
+        let before = Schema::of(&[("id", "INTEGER"), ("a", "INT8"), ("gone", "DATE")]);
+        let after = Schema::of(&[("new", "DOUBLE"), ("ID", "BIGINT"), ("a", "BIGINT")]);
+        let changes: Vec<String> = shape_changes(&before, &after).iter().map(ToString::to_string).collect();
+        assert_eq!(changes, ["+ new DOUBLE", "~ ID INTEGER -> BIGINT", "- gone DATE"]);
     }
 
     #[test]

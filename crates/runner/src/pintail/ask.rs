@@ -2,7 +2,7 @@
 
 use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, RunId, SnapshotId};
-use pintail_core::plan::{Reason, Step};
+use pintail_core::plan::{Content, Reason, Step};
 use pintail_core::source::Span;
 use pintail_core::sql::{Ident, Relation};
 use pintail_engine::lake::{self, TableFacts};
@@ -122,6 +122,7 @@ impl Pintail {
             partition: key,
             window,
             reason: Reason::Requested,
+            content: Content::Script,
             full_refresh: false,
             script_hash: script.hash().clone(),
             depends_on: Vec::new(),

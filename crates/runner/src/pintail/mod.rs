@@ -5,11 +5,13 @@
 mod adopt;
 mod ask;
 mod backfill;
+mod diff;
 mod error;
 mod observe;
 mod planning;
 mod running;
 mod testing;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +29,7 @@ use tokio::runtime::Runtime;
 pub use adopt::Adopted;
 pub use ask::{Rebuilt, RunInfo, TableInfo};
 pub use backfill::BackfillRange;
+pub use diff::{AssetDiff, Compared, DiffRequest, DiffRow, RowChange, RowDiff, RowText};
 pub use error::RunnerError;
 pub use observe::Observation;
 pub use planning::PlanRequest;

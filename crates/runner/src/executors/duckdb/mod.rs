@@ -14,6 +14,6 @@ mod view;
 
 pub use attempt::execute;
 pub use data_tests::{TestPlace, TestRows, run_test, tests_of};
-pub use shape::{Shape, ShapeFacts, shape};
+pub use shape::{Shape, ShapeFacts, partitions_of, shape, slice_of};
 pub use staging::{explain, prepare_session};
 pub use text::{ReadAs, rewrite};
