@@ -51,9 +51,17 @@ impl Version {
         if let Some(at) = moment(text) {
             return Ok(Version::Time(at));
         }
-        let is_run = 4 <= text.len() && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-        if is_run { Ok(Version::Run(text.to_ascii_lowercase())) } else { Err(wrong()) }
+        if is_start_of_run(text) { Ok(Version::Run(text.to_ascii_lowercase())) } else { Err(wrong()) }
     }
+}
+
+/// Whether the text can be the beginning of a run's id, which is a UUID.
+fn is_start_of_run(text: &str) -> bool {
+    let fits = |(place, letter): (usize, char)| match place {
+        8 | 13 | 18 | 23 => letter == '-',
+        place => place < 36 && letter.is_ascii_hexdigit(),
+    };
+    4 <= text.len() && text.chars().enumerate().all(fits)
 }
 
 fn moment(text: &str) -> Option<DateTime<Utc>> {
@@ -87,7 +95,7 @@ mod tests {
         assert_eq!(Version::parse("2026-06-01 08:30:05 UTC"), Ok(time("2026-06-01T08:30:05Z")));
         assert_eq!(Version::parse("2026-06-01T08:30:00+02:00"), Ok(time("2026-06-01T06:30:00Z")));
         assert_eq!(Version::parse("0198C1A2"), Ok(Version::Run("0198c1a2".to_owned())));
-        assert_eq!(Version::parse("019812345678"), Ok(Version::Run("019812345678".to_owned())));
+        assert_eq!(Version::parse("01981234-5678"), Ok(Version::Run("01981234-5678".to_owned())));
         assert_eq!(Version::parse("last"), Ok(Version::Run("last".to_owned())));
     }
 

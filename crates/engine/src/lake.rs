@@ -21,7 +21,7 @@ pub mod maintain;
 mod versions;
 
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
-pub use versions::{at_version, fold_again, read_old_versions, snapshot, snapshot_at, snapshots, table_at};
+pub use versions::{at_version, fold_again, read_old_versions, snapshot, snapshot_at, snapshots, stays, table_at};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";

@@ -173,6 +173,8 @@ codes! {
     TRANSIENT_ERROR = "P517" Error "a passing fault outlasted the retries";
     TIMEOUT = "P518" Error "the step ran longer than its timeout";
     CANCELLED = "P519" Error "the step was cancelled";
+    SNAPSHOT_GONE = "P535" Error "a snapshot that is needed has expired";
+    ROLLBACK_REFUSED = "P536" Error "the older version cannot be written again";
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::fmt;
 use indoc::formatdoc;
 
 use super::{Ident, Statement};
-use crate::schema::{CastClass, Column, DataType, Schema, cast_class, types_equal};
+use crate::schema::{CastClass, Column, DataType, Scalar, Schema, cast_class, types_equal};
 
 /// The table of the groups that differ.
 pub const GROUPS: &str = "_pt_diff";
@@ -337,7 +337,8 @@ fn pick(kind: &str, condition: &str, order: &str, limit: u64) -> String {
     format!("(SELECT '{kind}' AS _pt_change, * FROM {groups} WHERE {condition} ORDER BY {order} LIMIT {limit})")
 }
 
-/// The type in which values of two types are compared: the wider one, or their text. `None` when they are one.
+/// The type in which values of two types are compared: the wider one; of two kinds of numbers, what the newer column has
+/// made of the older value; else their text. `None` when they are one.
 fn common_type(before: &str, after: &str) -> Option<String> {
     let (old, new) = (DataType::of(before), DataType::of(after));
     if old == new {
@@ -349,7 +350,36 @@ fn common_type(before: &str, after: &str) -> Option<String> {
     if cast_class(&new, &old) <= CastClass::Widening {
         return Some(before.to_owned());
     }
-    Some("VARCHAR".to_owned())
+    let common = if is_number(&old) && is_number(&new) { "DOUBLE" } else { "VARCHAR" };
+    Some(common.to_owned())
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    use Scalar::{
+        BigInt, Double, Float, HugeInt, Integer, SmallInt, TinyInt, UBigInt, UHugeInt, UInteger, USmallInt, UTinyInt,
+    };
+    let is_scalar = |scalar: &Scalar| {
+        matches!(
+            scalar,
+            TinyInt
+                | SmallInt
+                | Integer
+                | BigInt
+                | HugeInt
+                | UTinyInt
+                | USmallInt
+                | UInteger
+                | UBigInt
+                | UHugeInt
+                | Float
+                | Double
+        )
+    };
+    match data_type {
+        DataType::Decimal { .. } => true,
+        DataType::Scalar(scalar) => is_scalar(scalar),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -416,6 +446,7 @@ mod tests {
         assert_eq!(common_type("INTEGER", "INTEGER"), None);
         assert_eq!(common_type("INTEGER", "BIGINT").as_deref(), Some("BIGINT"));
         assert_eq!(common_type("BIGINT", "INTEGER").as_deref(), Some("BIGINT"));
+        assert_eq!(common_type("BIGINT", "DOUBLE").as_deref(), Some("DOUBLE"));
         assert_eq!(common_type("DATE", "BIGINT").as_deref(), Some("VARCHAR"));
     }
 }

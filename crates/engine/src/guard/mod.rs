@@ -5,6 +5,7 @@
 //! does. An owner that died (its presence lock is free) loses its leases and pins at once, so nothing waits for a timeout
 //! after a kill.
 
+mod kept;
 mod leader;
 mod lease;
 mod pin;

@@ -5,14 +5,14 @@
 //! what it expires, so [`keep`] copies them into `_pintail.stamp` in a commit of its own, and when each table last changed
 //! into `_pintail.last_change`. Compaction is not here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::retention::FileSpan;
 use pintail_core::sql::changes::ChangeSet;
 use pintail_core::sql::{Literal, Relation, Statement};
 
-use super::{Commit, OWN_SCHEMA, metadata};
+use super::{Commit, OWN_SCHEMA, commits_between, metadata};
 use crate::error::EngineError;
 use crate::session::Session;
 use crate::transaction::{CommitWords, WriteTransaction};
@@ -210,6 +210,25 @@ pub fn kept_commits(session: &Session, alias: &str, after: SnapshotId) -> Result
             })
         },
     )
+}
+
+/// Returns all commits with a snapshot in (`after`, `head`], in order: those that are there, and those that have expired.
+pub fn commits_and_kept(
+    session: &Session,
+    alias: &str,
+    after: SnapshotId,
+    head: SnapshotId,
+) -> Result<Vec<Commit>, EngineError> {
+    let mut commits = commits_between(session, alias, after, Some(head))?;
+    if i64::try_from(commits.len()).is_ok_and(|count| count == head.0 - after.0) {
+        return Ok(commits);
+    }
+    let there: BTreeSet<SnapshotId> = commits.iter().map(|commit| commit.snapshot).collect();
+    // A crash after the copy leaves a stamp in both places.
+    let kept = kept_commits(session, alias, after)?;
+    commits.extend(kept.into_iter().filter(|commit| commit.snapshot <= head && !there.contains(&commit.snapshot)));
+    commits.sort_by_key(|commit| commit.snapshot);
+    Ok(commits)
 }
 
 /// Returns when each table last changed among the snapshots that have gone.

@@ -4,7 +4,7 @@ use pintail_core::id::{SnapshotId, TableId};
 use pintail_core::retention::Snapshot;
 use pintail_core::sql::{Literal, Relation};
 
-use super::{TableFacts, metadata, partition_spec, schema_of};
+use super::{LakeLocation, TableFacts, head, metadata, partition_spec, schema_of};
 use crate::error::EngineError;
 use crate::session::Session;
 
@@ -31,6 +31,17 @@ pub fn snapshot(session: &Session, alias: &str, id: SnapshotId) -> Result<Option
         |row| row.get(0),
     )?;
     Ok(found.into_iter().next().map(|at_micros| Snapshot { id, at_micros }))
+}
+
+/// Returns whether the snapshot `at`, on which the caller's hold is written already, is there; then it stays.
+///
+/// Expiry looks at the holds and expires without leaving the lane, so whoever passes the lane after writing a hold either
+/// was seen, or sees that the snapshot is gone. The head never goes.
+pub fn stays(lake: &LakeLocation, session: &Session, alias: &str, at: SnapshotId) -> Result<bool, EngineError> {
+    if head(session, alias)? != at {
+        drop(lake.lane().enter()?);
+    }
+    Ok(snapshot(session, alias, at)?.is_some())
 }
 
 /// Returns the last snapshot that was made at or before `at_micros`, of those that are there.

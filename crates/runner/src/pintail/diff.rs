@@ -173,7 +173,7 @@ impl Pintail {
         let after = self.side(old, asset, partition.as_ref(), to)?;
         let shape = shape_changes(&before.1.schema, &after.1.schema);
         let _watch = self.cancel.watch(usize::MAX, &old.session);
-        let key = self.key_of(asset);
+        let key = self.writer_of(asset).map(key_of).unwrap_or_default();
         let rows = match self.is_untouched(old, asset, (&before.0, &after.0), (from, to))? {
             true => RowDiff::same(Compared::ByCommits, key, None),
             false => compare_rows(&old.session, &Comparison::new(before.1, after.1, &key), shape.is_empty(), limit)?,
@@ -226,19 +226,18 @@ impl Pintail {
             |commit: &lake::Commit| commit.changes.touches_table(after.id) || commit.changes.creates(schema, table);
         Ok(is_complete && !commits.iter().any(touches))
     }
+}
 
-    /// Returns the columns that tell the rows of `asset` apart: the key of its merge, or of its first unique test.
-    fn key_of(&self, asset: &Asset) -> Vec<String> {
-        let Some(script) = self.writer_of(asset) else { return Vec::new() };
-        if let WriteStrategy::Merge { key, .. } = script.strategy() {
-            return key;
-        }
-        let unique = script.header.tests.iter().find_map(|test| match &test.value.check {
-            TestCheck::Unique(columns) if test.value.filter.is_none() => Some(columns.clone()),
-            _ => None,
-        });
-        unique.unwrap_or_default()
+/// Returns the columns that tell the rows of a script's target apart: the key of its merge, or of its first unique test.
+pub(super) fn key_of(script: &CompiledScript) -> Vec<String> {
+    if let WriteStrategy::Merge { key, .. } = script.strategy() {
+        return key;
     }
+    let unique = script.header.tests.iter().find_map(|test| match &test.value.check {
+        TestCheck::Unique(columns) if test.value.filter.is_none() => Some(columns.clone()),
+        _ => None,
+    });
+    unique.unwrap_or_default()
 }
 
 /// Compares the rows of two sides; `may_be_equal` when their columns are the same, so that equal fingerprints say all.

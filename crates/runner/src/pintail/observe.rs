@@ -72,7 +72,7 @@ impl Pintail {
             }
             let oldest = states.iter().flatten().filter_map(|state| oldest_pin(state, &location.name)).min();
             if let Some(oldest) = oldest.filter(|oldest| *oldest < head) {
-                read_changes(location, &session, oldest, &mut seen.changes)?;
+                read_changes(location, &session, (oldest, head), &mut seen.changes)?;
             }
         }
         seen.crashed = self.close_dead_runs()?;
@@ -80,10 +80,14 @@ impl Pintail {
             Some(states) => states,
             None => self.runtime.block_on(self.store.current_slices(None))?,
         };
+        let rolled_back = rolled_back_wholly(&states);
         for state in states {
             remember(state, seen);
         }
         forget_rows_of_changed(seen);
+        for asset in rolled_back {
+            seen.memory.entry(asset).or_default().forget_slices();
+        }
         Ok(())
     }
 
@@ -93,7 +97,8 @@ impl Pintail {
         if head <= cursor {
             return Ok(0);
         }
-        let commits = lake::commits_between(session, &location.write_alias(), cursor, Some(head))?;
+        // Others may have expired what this store has not seen.
+        let commits = lake::maintain::commits_and_kept(session, &location.write_alias(), cursor, head)?;
         let stamps = stamps_of(&location.name, &commits);
         let ingested = self.runtime.block_on(self.store.ingest_stamps(&location.name, &stamps, head))?;
         Ok(ingested.materializations)
@@ -128,7 +133,7 @@ impl Pintail {
             let session = slot.session()?;
             let alias = location.write_alias();
             let head = lake::head(&session, &alias)?;
-            let commits = lake::commits_between(&session, &alias, SnapshotId(-1), Some(head))?;
+            let commits = lake::maintain::commits_and_kept(&session, &alias, SnapshotId(-1), head)?;
             Ok((stamps_of(&location.name, &commits), head))
         };
         let stamps = { read }();
@@ -157,25 +162,43 @@ fn oldest_pin(state: &SliceState, lake: &LakeName) -> Option<SnapshotId> {
     state.current.as_ref()?.inputs.get(lake).copied()
 }
 
-/// Reads which tables changed after `oldest`.
+/// Whether a snapshot between `after` and `head` has expired.
+fn is_missing_any(commits: &[Commit], after: SnapshotId, head: SnapshotId) -> bool {
+    i64::try_from(commits.len()).unwrap_or(i64::MAX) < head.0 - after.0
+}
+
+/// Returns the names that each table and view ever had.
+pub(super) fn names_by_id(
+    session: &Session,
+    alias: &str,
+) -> Result<HashMap<TableId, Vec<(String, String)>>, RunnerError> {
+    let mut names: HashMap<TableId, Vec<(String, String)>> = HashMap::new();
+    for (id, schema, table) in lake::table_names(session, alias)? {
+        names.entry(id).or_default().push((schema, table));
+    }
+    Ok(names)
+}
+
+/// Reads which tables changed after `oldest`, also where the commits have expired.
 fn read_changes(
     location: &LakeLocation,
     session: &Session,
-    oldest: SnapshotId,
+    (oldest, head): (SnapshotId, SnapshotId),
     changes: &mut LastChanges,
 ) -> Result<(), RunnerError> {
     let alias = location.write_alias();
     let commits = lake::commits_between(session, &alias, oldest, None)?;
+    if is_missing_any(&commits, oldest, head) {
+        for ((schema, table), last) in lake::maintain::last_changes(session, &alias)? {
+            let asset = Asset::lake_table(location.name.as_str(), &schema, &table);
+            last.changed.into_iter().for_each(|changed| changes.record(asset.clone(), changed));
+            last.dropped.into_iter().for_each(|dropped| changes.record_drop(asset.clone(), dropped));
+        }
+    }
     if commits.is_empty() {
         return Ok(());
     }
-    let names: HashMap<TableId, Vec<(String, String)>> = {
-        let mut names: HashMap<TableId, Vec<(String, String)>> = HashMap::new();
-        for (id, schema, table) in lake::table_names(session, &alias)? {
-            names.entry(id).or_default().push((schema, table));
-        }
-        names
-    };
+    let names = names_by_id(session, &alias)?;
     for commit in &commits {
         for (schema, table) in changed_tables(&commit.changes, &names) {
             changes.record(Asset::lake_table(location.name.as_str(), &schema, &table), commit.snapshot);
@@ -188,7 +211,10 @@ fn read_changes(
 }
 
 /// Returns the tables and views whose rows or shape a commit changed.
-fn changed_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
+pub(super) fn changed_tables(
+    changes: &ChangeSet,
+    names: &HashMap<TableId, Vec<(String, String)>>,
+) -> Vec<(String, String)> {
     let mut tables = Vec::new();
     for change in changes.changes() {
         match change {
@@ -206,7 +232,10 @@ fn changed_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, Str
 }
 
 /// Returns the tables and views that a commit dropped without making another of the same name.
-fn dropped_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
+pub(super) fn dropped_tables(
+    changes: &ChangeSet,
+    names: &HashMap<TableId, Vec<(String, String)>>,
+) -> Vec<(String, String)> {
     let is_made_anew = |(schema, table): &(String, String)| changes.creates(schema, table);
     changes
         .changes()
@@ -246,6 +275,20 @@ fn remember(state: SliceState, seen: &mut Observation) {
     }
     let facts = SliceFacts { version: version.and_then(version_of), has_failed: state.failure.is_some() };
     seen.slices.insert((asset, state.partition), facts);
+}
+
+/// Returns the assets of which slices were written before a rollback of the whole table: their rows are not known.
+fn rolled_back_wholly(states: &[SliceState]) -> Vec<Asset> {
+    let whole = states.iter().filter(|state| state.partition.is_none());
+    let whole = whole.filter_map(|state| Some((&state.asset, state.current.as_ref()?)));
+    let rolled_back = whole.filter(|(_, current)| current.strategy == StampEntry::ROLLBACK);
+    let has_older_slice = |(asset, current): &(&pintail_store::AssetKey, &Materialization)| {
+        states.iter().any(|state| {
+            let is_older = |slice: &Materialization| slice.snapshot < current.snapshot;
+            state.asset == **asset && state.partition.is_some() && state.current.as_ref().is_some_and(is_older)
+        })
+    };
+    rolled_back.filter(has_older_slice).filter_map(|(asset, _)| Asset::parse(asset.as_str()).ok()).collect()
 }
 
 /// Forgets the numbers of rows of assets that somebody else has changed after our last commit.

@@ -23,6 +23,19 @@ pub(super) struct Holds {
     pins: Vec<PinId>,
 }
 
+impl Holds {
+    pub(super) fn new(guard: Arc<Guard>, runtime: Handle) -> Self {
+        Self { guard, runtime, pins: Vec::new() }
+    }
+
+    /// Writes one more hold. Whether the snapshot is there has to be asked afterwards.
+    pub(super) fn hold(&mut self, at: SnapshotId, reason: &str, now_micros: i64) -> Result<(), RunnerError> {
+        let pinned = self.runtime.block_on(self.guard.pin(at, reason, now_micros));
+        self.pins.push(pinned.map_err(pintail_engine::EngineError::from)?);
+        Ok(())
+    }
+}
+
 impl Drop for Holds {
     fn drop(&mut self) {
         for pin in &self.pins {
@@ -86,15 +99,13 @@ impl Pintail {
         let session = instance.session()?;
         location.attach_for_reading(&instance, &session, &location.sql_name(), None)?;
         lake::read_old_versions(&session)?;
-        let holds = Holds { guard: self.guard(location)?, runtime: self.runtime.handle().clone(), pins: Vec::new() };
+        let holds = Holds::new(self.guard(location)?, self.runtime.handle().clone());
         Ok(OldVersions { session, _instance: instance, location, holds })
     }
 
     /// Holds `at` while `old` lives, and makes sure that it is there.
     pub(super) fn hold(&self, old: &mut OldVersions<'_>, at: SnapshotId, reason: &str) -> Result<(), RunnerError> {
-        let now = (self.settings.now)().timestamp_micros();
-        let pinned = self.runtime.block_on(old.holds.guard.pin(at, reason, now));
-        old.holds.pins.push(pinned.map_err(pintail_engine::EngineError::from)?);
+        old.holds.hold(at, reason, (self.settings.now)().timestamp_micros())?;
         self.require_snapshot(old.location, &old.session, &old.alias(), at)
     }
 
@@ -106,13 +117,9 @@ impl Pintail {
         alias: &str,
         at: SnapshotId,
     ) -> Result<(), RunnerError> {
-        if lake::head(session, alias)? != at {
-            // Whoever expires has seen the hold, or has ended before this.
-            drop(location.lane().enter()?);
-        }
-        match lake::snapshot(session, alias, at)? {
-            Some(_) => Ok(()),
-            None => Err(self.gone(location, session, alias, at)?),
+        match lake::stays(location, session, alias, at)? {
+            true => Ok(()),
+            false => Err(self.gone(location, session, alias, at)?),
         }
     }
 
@@ -142,9 +149,16 @@ impl Pintail {
 
     /// Returns the snapshot that `text` names for `asset`.
     pub(super) fn version(&self, old: &OldVersions<'_>, asset: &Asset, text: &str) -> Result<SnapshotId, RunnerError> {
-        let version = Version::parse(text).map_err(|error| RunnerError::Usage { message: error.to_string() })?;
+        match Version::parse(text).map_err(|error| RunnerError::Usage { message: error.to_string() })? {
+            Version::Run(text) => self.version_of_run(asset, &text),
+            _ => self.snapshot_named(old, text),
+        }
+    }
+
+    /// Returns the snapshot that `text` names, of the whole lake.
+    pub(super) fn snapshot_named(&self, old: &OldVersions<'_>, text: &str) -> Result<SnapshotId, RunnerError> {
         let alias = old.alias();
-        match version {
+        match Version::parse(text).map_err(|error| RunnerError::Usage { message: error.to_string() })? {
             Version::Head => Ok(lake::head(&old.session, &alias)?),
             Version::Snapshot(id) => Ok(id),
             Version::Time(at) => {
@@ -152,7 +166,12 @@ impl Pintail {
                     message: format!("lake `{}` has no snapshot as old as {text}", old.location.name),
                 })
             }
-            Version::Run(text) => self.version_of_run(asset, &text),
+            Version::Run(text) => {
+                let pins = self.run_detail(&text)?.run.pins;
+                pins.get(&old.location.name).copied().ok_or_else(|| RunnerError::NotFound {
+                    message: format!("run {text} did not read lake `{}`", old.location.name),
+                })
+            }
         }
     }
 

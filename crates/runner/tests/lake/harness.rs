@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use pintail_core::id::SnapshotId;
@@ -9,7 +10,7 @@ use pintail_core::plan::Plan;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::executors::{StepFailure, StepOutcome};
-use pintail_runner::pintail::{Observation, PlanRequest};
+use pintail_runner::pintail::{MaintainRequest, Observation, PlanRequest};
 use pintail_runner::project::compile;
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
 use pintail_runner::workspace::{Environment, load_project};
@@ -191,6 +192,11 @@ pub fn forced() -> PlanRequest {
 /// Requests everything anew.
 pub fn refreshed() -> PlanRequest {
     PlanRequest { full_refresh: true, ..PlanRequest::default() }
+}
+
+/// Requests an upkeep that takes all that nobody needs, however young.
+pub fn upkeep() -> MaintainRequest {
+    MaintainRequest { lake: None, keep: Duration::ZERO, grace: Duration::ZERO, dry_run: false }
 }
 
 /// Plans without running; one line per step with its reason.

@@ -7,7 +7,7 @@ use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::partition::PartitionKey;
-use pintail_core::plan::Step;
+use pintail_core::plan::{Content, Step};
 use pintail_core::schema::Schema;
 use pintail_core::sql::Relation;
 use pintail_core::sql::stamp::StampEntry;
@@ -272,6 +272,11 @@ impl<'a> Attempt<'a> {
         self.job.step.partition.as_ref()
     }
 
+    /// Returns whether what the step writes is computed from its own target.
+    pub fn reads_target(&self) -> bool {
+        self.job.step.content == Content::Script && self.script.reads_target()
+    }
+
     /// Returns how the step writes.
     pub fn strategy(&self) -> WriteStrategy {
         strategy_of(self.script, &self.job.step)
@@ -320,6 +325,9 @@ pub fn stage_of(job: &StepJob) -> Relation {
 
 /// Returns how a step writes: as declared, but a full refresh writes merge and append anew.
 pub fn strategy_of(script: &CompiledScript, step: &Step) -> WriteStrategy {
+    if step.content != Content::Script {
+        return WriteStrategy::Replace;
+    }
     match script.strategy() {
         WriteStrategy::Merge { .. } | WriteStrategy::Append if step.full_refresh => WriteStrategy::Replace,
         declared => declared,

@@ -12,15 +12,17 @@ mod group;
 mod lease;
 mod manual;
 mod remember;
+mod restore;
 mod shape;
 mod staging;
 mod text;
 mod view;
 
 pub use atomic::execute_atomic;
+pub use attempt::strategy_of;
 pub use data_tests::{TestPlace, TestRows, run_test, tests_of};
 pub use execute::execute;
 pub use group::{MAX_MEMBERS, execute_group, may_share};
 pub use shape::{Shape, ShapeFacts, partitions_of, shape, slice_of};
-pub use staging::{explain, prepare_session};
+pub use staging::{deduplicate, explain, mark_untyped, prepare_session};
 pub use text::{ReadAs, rewrite};

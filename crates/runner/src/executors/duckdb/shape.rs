@@ -334,7 +334,8 @@ fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Lay
     .with_help("change `partitioned` back, or write a new table: another name in `materialize`, then a backfill"))
 }
 
-fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {
+/// Returns partition keys as the catalog says them.
+pub fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {
     partition_by.keys().into_iter().map(|(column, transform)| (column, transform.to_owned())).collect()
 }
 
