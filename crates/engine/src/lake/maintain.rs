@@ -161,8 +161,25 @@ pub fn expire(session: &Session, alias: &str, ids: &[SnapshotId]) -> Result<(), 
 }
 
 /// Deletes the files that expiry has let go of before `before_micros`, and returns how many there were.
+///
+/// A SQLite catalog holds the moment as text, with a space where the extension's own text has a `T`: whatever was let go
+/// on the day of the limit counts as older than it. So a limit is given only when that is true of the whole day.
 pub fn clean_files(session: &Session, alias: &str, before_micros: i64) -> Result<usize, EngineError> {
-    call_older_than(session, "delete files that no snapshot shows", "ducklake_cleanup_old_files", alias, before_micros)
+    let safe = session.one(
+        "look when files were let go",
+        &format!(
+            "WITH moment AS (SELECT make_timestamptz({before_micros}::BIGINT) AS before)
+             SELECT epoch_us(CASE
+               WHEN EXISTS (SELECT 1 FROM {metadata}.ducklake_files_scheduled_for_deletion f
+                            WHERE moment.before <= f.schedule_start::TIMESTAMPTZ
+                              AND f.schedule_start::TIMESTAMPTZ < date_trunc('day', moment.before) + INTERVAL 1 DAY)
+               THEN date_trunc('day', moment.before) - INTERVAL 1 MICROSECOND
+               ELSE moment.before END) FROM moment",
+            metadata = metadata(alias)
+        ),
+        |row| row.get(0),
+    )?;
+    call_older_than(session, "delete files that no snapshot shows", "ducklake_cleanup_old_files", alias, safe)
 }
 
 /// Deletes the files older than `before_micros` that the catalog does not know, such as those of a writer that was

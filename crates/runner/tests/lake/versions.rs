@@ -1,10 +1,14 @@
 //! Older versions: compared, brought back, computed again.
 
 use pintail_core::id::SnapshotId;
-use pintail_runner::Pintail;
-use pintail_runner::pintail::{AssetDiff, Compared, DiffRequest, RowChange, RowDiff};
+use pintail_runner::pintail::{
+    AssetDiff, Compared, DiffRequest, PlanRequest, ReplayOutcome, ReplayRequest, Replayed, Rollback, RollbackRequest,
+    RowChange, RowDiff,
+};
+use pintail_runner::run::StepState;
+use pintail_runner::{Pintail, RunnerError};
 
-use crate::harness::{Folder, force, foreign, only, query, run};
+use crate::harness::{Folder, Told, facts, force, force_at, foreign, only, planned, query, run, run_plan};
 
 /// Compares and returns the numbers added, removed, changed and the same.
 fn diff(pintail: &Pintail, asset: &str, from: SnapshotId, to: Option<SnapshotId>) -> AssetDiff {
