@@ -81,14 +81,13 @@ fn show(done: &Maintained, is_dry: bool, app: &App) {
     if done.held.is_empty() {
         return;
     }
-    let columns =
-        [("held by", Align::Left), ("snapshots", Align::Right), ("bytes", Align::Right), ("first reason", Align::Left)];
+    let columns = [("snapshots", Align::Right), ("bytes", Align::Right), ("held by", Align::Left)];
     let rows = done
         .held
         .iter()
         .map(|held| {
-            let snapshots = thousands(held.snapshots.len() as u64);
-            vec![held.owner.clone(), snapshots, bytes(held.bytes), held.reason.clone()]
+            let holder = format!("{}: {}", held.owner, held.reason);
+            vec![thousands(held.snapshots.len() as u64), bytes(held.bytes), holder]
         })
         .collect();
     app.terminal.data(&format!("\n{}", listing(&columns, rows)));

@@ -116,8 +116,7 @@ pub fn list(args: &PinsArgs, app: &App) -> Result<Exit, Failure> {
         ("age", Align::Right),
         ("until", Align::Left),
         ("holds", Align::Right),
-        ("owner", Align::Left),
-        ("reason", Align::Left),
+        ("held by", Align::Left),
     ];
     let row = |info: &PinInfo| {
         let snapshot =
@@ -129,8 +128,7 @@ pub fn list(args: &PinsArgs, app: &App) -> Result<Exit, Failure> {
             age(info.pin.since_micros),
             until(info.pin.kind),
             bytes(info.bytes),
-            info.pin.owner.clone(),
-            info.pin.reason.clone(),
+            format!("{}: {}", info.pin.owner, info.pin.reason),
         ]
     };
     app.terminal.data(&listing(&columns, pins.iter().map(row).collect()));

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use pintail_core::annotation::{TestCheck, WriteStrategy};
 use pintail_core::asset::Asset;
+use pintail_core::diagnostic::nearest;
 use pintail_core::id::SnapshotId;
 use pintail_core::partition::PartitionKey;
 use pintail_core::sql::diff::{Comparison, ShapeChange, Side, shape_changes};
@@ -189,12 +190,7 @@ impl Pintail {
         at: SnapshotId,
     ) -> Result<(TableFacts, Side), RunnerError> {
         let (_, schema, table) = self.lake_of(asset)?;
-        let facts = old.table_at(asset, at)?.ok_or_else(|| RunnerError::NotFound {
-            message: format!(
-                "{asset} did not exist at snapshot {at}; `pintail history {}` lists its versions",
-                asset.short_name()
-            ),
-        })?;
+        let facts = old.table_at(asset, at)?.ok_or_else(|| self.not_there(asset, at))?;
         let relation = lake::at_version(&old.alias(), schema, table, at);
         let from = match (partition, self.writer_of(asset)) {
             (Some(key), Some(script)) => {
@@ -205,6 +201,15 @@ impl Pintail {
         };
         let side = Side { from, schema: facts.schema.clone() };
         Ok((facts, side))
+    }
+
+    fn not_there(&self, asset: &Asset, at: SnapshotId) -> RunnerError {
+        let targets = self.project.scripts.iter().filter_map(|script| script.target.as_ref()).map(Asset::short_name);
+        let hint = match nearest(asset.short_name(), targets) {
+            Some(near) if self.writer_of(asset).is_none() => format!("did you mean `{near}`?"),
+            _ => format!("`pintail history {}` lists its versions", asset.short_name()),
+        };
+        RunnerError::NotFound { message: format!("{asset} did not exist at snapshot {at}; {hint}") }
     }
 
     /// Whether no commit between two versions of one table touched it. With a snapshot expired in between nobody knows.
