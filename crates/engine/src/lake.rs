@@ -233,6 +233,34 @@ pub fn table_facts(
     Ok(Some(TableFacts { id: TableId(id), is_view, schema: schema_of(columns), partition }))
 }
 
+/// Returns which of `names`, schemas and tables, no table or view of the lake has at its head.
+pub fn absent_names<'n>(
+    session: &Session,
+    alias: &str,
+    names: &[(&'n str, &'n str)],
+) -> Result<Vec<(&'n str, &'n str)>, EngineError> {
+    let lower = |name: &(&str, &str)| (name.0.to_lowercase(), name.1.to_lowercase());
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let wanted: Vec<String> = names.iter().map(|(_, table)| Literal::new(table.to_lowercase()).to_string()).collect();
+    let found: Vec<(String, String)> = session.rows(
+        "look for the tables",
+        &format!(
+            "SELECT lower(s.schema_name), x.name
+             FROM (SELECT schema_id, lower(table_name) AS name FROM {metadata}.ducklake_table WHERE end_snapshot IS NULL
+                   UNION ALL
+                   SELECT schema_id, lower(view_name) FROM {metadata}.ducklake_view WHERE end_snapshot IS NULL) x
+             JOIN {metadata}.ducklake_schema s ON s.schema_id = x.schema_id AND s.end_snapshot IS NULL
+             WHERE x.name IN ({wanted})",
+            metadata = metadata(alias),
+            wanted = wanted.join(", ")
+        ),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(names.iter().copied().filter(|name| !found.contains(&lower(name))).collect())
+}
+
 /// Returns described columns as a schema.
 pub fn schema_of(columns: Vec<(String, String)>) -> Schema {
     Schema { columns: columns.into_iter().map(|(name, data_type)| Column { name, data_type }).collect() }

@@ -88,7 +88,9 @@ fn a_member_whose_query_fails_does_not_hold_the_others() {
     let told = folder.run_all();
     assert_eq!(told.step("t1").state, StepState::Failed, "{}", told.text());
     assert!(told.failure("t1").message.contains("no luck"), "{}", told.text());
-    assert_eq!((told.step("t0").snapshot, told.step("t0").state), (told.step("t2").snapshot, StepState::Materialized));
+    for good in ["t0", "t2"] {
+        assert_eq!(told.step(good).state, StepState::Materialized, "{}", told.text());
+    }
 }
 
 #[test]

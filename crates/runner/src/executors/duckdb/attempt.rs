@@ -43,6 +43,8 @@ pub struct Attempt<'a> {
     pub alias: String,
     /// The temp table that holds what the query gave.
     pub stage: Relation,
+    /// Whether the target is known not to exist, so that nobody needs to look.
+    pub is_absent: bool,
     /// Whether the stage is made inside the write transaction, so that nothing can have changed since.
     pub stages_inside: bool,
     /// The lake's guard.
@@ -127,6 +129,7 @@ impl<'a> Attempt<'a> {
             lake,
             alias: lake.write_alias(),
             stage: stage_of(job),
+            is_absent: false,
             stages_inside: false,
             guard,
             slot,
@@ -150,6 +153,7 @@ impl<'a> Attempt<'a> {
             id: AttemptId(crate::new_id()),
             number: self.number + 1,
             alias: self.lake.write_alias(),
+            is_absent: false,
             stages_inside: false,
             pins: self.job.pins.clone(),
             notes: Vec::new(),
@@ -212,7 +216,11 @@ impl<'a> Attempt<'a> {
     /// A table whose shape nobody has changed since this run described it is not described again: that costs as much as
     /// writing a small slice.
     pub fn target_table(&self, session: &Session, head: SnapshotId) -> Result<Option<TableFacts>, StepFailure> {
-        if let Some((known, _)) = self.ctx.memory_of(self.asset).table {
+        let memory = self.ctx.memory_of(self.asset);
+        if self.is_absent && memory.table.is_none() {
+            return Ok(None);
+        }
+        if let Some((known, _)) = memory.table {
             self.catch_up(session, Some(&known), head)?;
             if let Some(facts) = self.ctx.memory_of(self.asset).described_table() {
                 return Ok(Some(facts.clone()));

@@ -6,7 +6,7 @@ use pintail_core::id::SnapshotId;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
-use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, fence, guards, judge};
+use pintail_core::sql::strategy::{CREATE_FILLED, GuardCounts, GuardKind, GuardRules, fence, guards, judge};
 use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::lake::{self, Commit, Concern, SliceConcern, TableFacts};
@@ -218,6 +218,10 @@ fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape
             Effect::Delete => counts.deleted += changed,
             Effect::Insert => counts.inserted += changed,
             Effect::Ddl => counts.ddl = true,
+            Effect::CreateFilled => {
+                counts.ddl = true;
+                counts.inserted += changed;
+            }
             Effect::None => {}
         }
     }
@@ -231,6 +235,7 @@ enum Effect {
     Delete,
     Insert,
     Ddl,
+    CreateFilled,
     None,
 }
 
@@ -240,6 +245,7 @@ fn effect(statement: &Statement) -> Effect {
         // Rows that are only carried into the new table are no rows of this write.
         Some("INSERT") if statement.purpose == "insert the kept rows" => Effect::None,
         Some("INSERT") => Effect::Insert,
+        Some("CREATE") if statement.purpose == CREATE_FILLED => Effect::CreateFilled,
         Some("CREATE") if statement.sql.contains("TEMP TABLE") => Effect::None,
         Some("CREATE" | "ALTER" | "COMMENT") => Effect::Ddl,
         _ => Effect::None,

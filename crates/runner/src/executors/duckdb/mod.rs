@@ -20,7 +20,7 @@ mod view;
 pub use atomic::execute_atomic;
 pub use data_tests::{TestPlace, TestRows, run_test, tests_of};
 pub use execute::execute;
-pub use group::{MAX_MEMBERS, execute_group, may_share};
+pub use group::{Batch, execute_group, may_share};
 pub use shape::{Shape, ShapeFacts, shape};
 pub use staging::{explain, prepare_session};
 pub use text::{ReadAs, rewrite};
