@@ -84,6 +84,9 @@ fn programs(repository: &Repository, folder: &Folder) -> anyhow::Result<PathBuf>
     Ok(programs)
 }
 
+/// How the folder of a run is called; its process id follows.
+const FOLDER: &str = "pintail-services-";
+
 /// The folder of one run; removed with the value.
 struct Folder {
     path: PathBuf,
@@ -94,7 +97,8 @@ impl Folder {
     fn create(repository: &Repository) -> anyhow::Result<Self> {
         let target = repository.target();
         let place = if is_open_to_all(&target) { target } else { env::temp_dir() };
-        let path = place.join(format!("pintail-services-{}", std::process::id()));
+        remove_left_folders(&place);
+        let path = place.join(format!("{FOLDER}{}", std::process::id()));
         fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(Self { path })
@@ -105,6 +109,18 @@ impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("warning: cannot remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+/// Removes the folders of runs that were killed.
+fn remove_left_folders(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(|name| name.strip_prefix(FOLDER)) else { continue };
+        if !Path::new("/proc").join(process).exists() {
+            // One that another user made stays that user's.
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }

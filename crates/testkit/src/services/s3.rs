@@ -57,7 +57,8 @@ impl S3Server {
         )?;
         let ports = free_ports(8)?;
         let log = folder.join("log");
-        let server = Server::start(weed, &arguments(folder, &accounts, &ports), "INT", &log)?;
+        // Its data are of no value, and its own way of ending takes ten seconds.
+        let server = Server::start(weed, &arguments(folder, &accounts, &ports), "KILL", &log)?;
         let master = format!("127.0.0.1:{}.{}", ports[0], ports[1]);
         let mut started = Self { endpoint: format!("127.0.0.1:{}", ports[6]), secret, _server: server };
         started.make_bucket(weed, &master, &log)?;
