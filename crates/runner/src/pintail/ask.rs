@@ -130,10 +130,7 @@ impl Pintail {
         let mut slot = self.take_slot();
         for lake in script.lakes_needed(&self.project) {
             let Some(location) = self.lakes.get(&lake) else { continue };
-            let pin = seen.heads.get(&lake).copied().ok_or_else(|| pintail_engine::EngineError::LakeMissing {
-                lake: lake.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            })?;
+            let pin = seen.heads.get(&lake).copied().ok_or_else(|| location.missing())?;
             slot.attach_pinned(location, pin)?;
         }
         let session = slot.session()?;

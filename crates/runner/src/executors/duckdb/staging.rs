@@ -101,11 +101,7 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
     for name in attempt.script.lakes_needed(&attempt.ctx.project) {
         let Some(location) = attempt.ctx.lakes.get(&name) else { continue };
         let Some(pin) = attempt.pins.get(&name).copied() else {
-            return Err(EngineError::LakeMissing {
-                lake: name.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            }
-            .into());
+            return Err(location.missing().into());
         };
         if let Some(guard) = attempt.ctx.guards.get(&name) {
             let reason = format!("run {} reads it", attempt.ctx.run);
