@@ -49,7 +49,7 @@ const PHRASES: &[(&str, ErrorClass)] = &[
     ("could not send data to server", ErrorClass::Transient),
     ("too many clients already", ErrorClass::Transient),
     ("remaining connection slots are reserved", ErrorClass::Transient),
-    ("Failed to execute query \"ROLLBACK\": ", ErrorClass::Transient),
+    ("Failed to execute query \"ROLLBACK\":", ErrorClass::Transient),
     ("Failed to execute query \"COMMIT\": server", ErrorClass::Transient),
     ("Transaction conflict", ErrorClass::Conflict),
     ("Exceeded the maximum retry count", ErrorClass::Conflict),
