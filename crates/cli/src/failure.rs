@@ -143,7 +143,7 @@ impl From<RunnerError> for Failure {
             | RunnerError::Plan(_)
             | RunnerError::NoRun(_)
             | RunnerError::NoScript { .. } => Failure::usage(with_sources(&error)),
-            RunnerError::CatalogNotYet { .. } | RunnerError::StoreNotYet => Failure::advised(Exit::Usage, &error),
+            RunnerError::StoreNotYet => Failure::advised(Exit::Usage, &error),
             RunnerError::Engine(error) => error.into(),
             RunnerError::Open(_) => Failure::internal(with_sources(&error))
                 .with_hint("the store's file and its folder must be yours to read and write; `pintail doctor` checks"),

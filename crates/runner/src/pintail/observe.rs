@@ -60,7 +60,7 @@ impl Pintail {
 
     fn observe_lakes(&self, slot: &mut crate::executors::Slot, seen: &mut Observation) -> Result<(), RunnerError> {
         let mut states: Option<Vec<SliceState>> = None;
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             slot.attach_existing(location)?;
             let session = slot.session()?;
             let alias = location.write_alias();
@@ -106,8 +106,7 @@ impl Pintail {
         for run in running {
             let owner = OwnerId(run.owner.0.clone());
             // Its lake may not exist yet: the run makes it.
-            let is_alive = self.lakes.values().any(|location| is_owner_alive(location, &owner));
-            if !is_alive {
+            if !self.is_owner_alive(&owner)? {
                 let end = RunEnd {
                     status: RunStatus::Crashed,
                     finished: (self.settings.now)(),
@@ -118,6 +117,15 @@ impl Pintail {
             }
         }
         Ok(crashed)
+    }
+
+    fn is_owner_alive(&self, owner: &OwnerId) -> Result<bool, RunnerError> {
+        for location in self.lakes.values() {
+            if is_owner_alive(location, owner)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns every stamp of a lake, for a rebuild.

@@ -24,6 +24,9 @@ impl Pintail {
         tell: &mut dyn FnMut(RunEvent),
     ) -> Result<RunSummary, RunnerError> {
         let started = Instant::now();
+        for lake in self.lakes.values() {
+            lake.require_connections(self.slots())?;
+        }
         let ctx = Arc::new(self.context(crate::new_id(), seen)?);
         let ids: Vec<StepId> = plan.steps.iter().map(|_| StepId(crate::new_id())).collect();
         self.begin(&ctx, plan, &ids)?;
@@ -115,7 +118,9 @@ impl Pintail {
 
     pub(super) fn context(&self, run: String, seen: &Observation) -> Result<RunContext, RunnerError> {
         let mut guards: BTreeMap<LakeName, Arc<Guard>> = BTreeMap::new();
-        for location in self.lakes.values() {
+        // Who only asks may not be allowed to write, and holds nothing.
+        let held = self.lakes.values().filter(|_| self.access == super::Access::Write);
+        for location in held {
             guards.insert(location.name.clone(), self.guard(location)?);
         }
         let vars = self.project.project.config.vars.iter();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
+mod catalogs;
 mod harness;
 mod processes;
 

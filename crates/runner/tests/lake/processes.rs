@@ -14,7 +14,6 @@ use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::pintail::{BackfillRange, PlanRequest};
 use pintail_runner::project::compile;
-use pintail_runner::workspace::{Environment, load_project};
 use pintail_runner::{Pintail, Settings};
 
 use crate::harness::run;
@@ -220,7 +219,7 @@ pub fn open_with_extensions(folder: &Path, faults: &str, extensions: PathBuf) ->
         faults: Faults::parse(faults).unwrap(),
         now: Utc::now,
     };
-    let compiled = compile(load_project(folder, None, &Environment::default())).unwrap();
+    let compiled = compile(crate::catalogs::load(folder)).unwrap();
     Pintail::open(Arc::new(compiled), settings).unwrap()
 }
 

@@ -288,7 +288,7 @@ fn a_lake_that_is_reached_by_a_link_has_one_lock_and_one_guard() {
             link.display()
         ));
         let pintail = folder.open();
-        let catalog = pintail.lakes().values().next().unwrap().catalog_file().to_owned();
+        let catalog = pintail.lakes().values().next().unwrap().catalog_file().unwrap().to_owned();
         assert_eq!(catalog, real.canonicalize().unwrap().join("main.sqlite"));
         folder.run_all().assert_good();
     }

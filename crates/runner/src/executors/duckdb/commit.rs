@@ -209,7 +209,8 @@ pub fn sample(session: &Session, sql: &str) -> Result<Sample, StepFailure> {
     Ok(Sample { columns: result.column_names(), rows: result.text_rows()? })
 }
 
-/// Sends the write and counts; a write without any effect touches the fence, so that it has a snapshot to be stamped.
+/// Sends the write and counts. A write without any effect touches the fence, so that it has a snapshot to be stamped;
+/// where the catalog sees no conflict between two writes that delete nothing, such a write touches it too.
 fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape) -> Result<Counts, StepFailure> {
     let mut counts = Counts::default();
     for statement in &shape.statements {
@@ -225,7 +226,8 @@ fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape
             Effect::None => {}
         }
     }
-    if counts.deleted == 0 && counts.inserted == 0 && !counts.ddl {
+    let needs_fence = counts.inserted == 0 || !attempt.lake.conflicts_on_empty_delete();
+    if counts.deleted == 0 && !counts.ddl && needs_fence {
         transaction.run(&fence(&attempt.alias, attempt.asset))?;
     }
     Ok(counts)

@@ -168,9 +168,19 @@ impl Attempt<'_> {
                     staged = None;
                 }
             }
+            if failure.class == ErrorClass::Transient && !self.lake.needs_keeper() {
+                // The instance's connections to the server are broken, and it does not make new ones.
+                staged = None;
+                slot.discard();
+            }
             // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.
             let jitter = u64::from((self.ctx.now)().timestamp_subsec_micros() % 20);
-            self.ctx.pause(Duration::from_millis(5 * u64::from(tries) + jitter));
+            let pause = match failure.class {
+                // A server that restarts is away for seconds.
+                ErrorClass::Transient => 50 << tries.min(7),
+                _ => 5 * u64::from(tries),
+            };
+            self.ctx.pause(Duration::from_millis(pause + jitter));
         }
     }
 }

@@ -188,11 +188,7 @@ impl HeldPins {
     fn attach(&mut self, attempt: &Attempt<'_>, slot: &mut Slot, name: &LakeName) -> Result<(), StepFailure> {
         let Some(location) = attempt.ctx.lakes.get(name) else { return Ok(()) };
         let Some(pin) = attempt.pins.get(name).copied() else {
-            return Err(EngineError::LakeMissing {
-                lake: name.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            }
-            .into());
+            return Err(location.missing().into());
         };
         if let Some(guard) = attempt.ctx.guards.get(name) {
             let reason = format!("run {} reads it", attempt.ctx.run);
