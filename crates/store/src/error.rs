@@ -28,6 +28,9 @@ words! {
     }
 }
 
+/// How the place of a store on a server begins.
+pub(crate) const SERVER_PLACE: &str = "on Postgres";
+
 /// Opening a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -77,6 +80,17 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Returns whether the store is on a server, and not in a file.
+    pub fn is_on_server(&self) -> bool {
+        match self {
+            OpenError::Folder { .. } => false,
+            OpenError::Connection { .. } => true,
+            OpenError::NotAStore { place } | OpenError::Newer { place, .. } | OpenError::Database { place, .. } => {
+                place.starts_with(SERVER_PLACE)
+            }
+        }
+    }
+
     /// Returns what the caller may do about it.
     pub fn class(&self) -> ErrorClass {
         match self {

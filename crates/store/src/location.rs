@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
+use crate::error::SERVER_PLACE;
+
 /// A place for a store.
 #[derive(Clone, Debug)]
 pub enum StoreLocation {
@@ -33,7 +35,7 @@ impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreLocation::Sqlite { path } => path.display().fmt(f),
-            StoreLocation::Postgres { connection, .. } => write!(f, "on Postgres ({connection})"),
+            StoreLocation::Postgres { connection, .. } => write!(f, "{SERVER_PLACE} ({connection})"),
         }
     }
 }

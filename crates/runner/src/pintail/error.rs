@@ -53,9 +53,6 @@ pub enum RunnerError {
         /// The lake.
         lake: LakeName,
     },
-    /// A Postgres store.
-    #[error("this version does not use a Postgres store yet; write `[store] url = \"sqlite:<path>\"`")]
-    StoreNotYet,
     /// The asynchronous runtime did not start.
     #[error("could not start the runtime")]
     Runtime(#[source] std::io::Error),

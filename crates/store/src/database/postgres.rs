@@ -16,7 +16,7 @@ use sqlx::{ConnectOptions as _, PgConnection, Pool, Postgres, Row as _};
 use super::Tx;
 use super::migrate::{self, Found};
 use super::retry::schedule;
-use crate::error::{OpenError, is_starting};
+use crate::error::{OpenError, SERVER_PLACE, is_starting};
 
 /// How long to wait for another writer of the project, or for a connection. Lower than on a file of one machine: here a
 /// lock is held by a network away, and what waits too long can be tried again.
@@ -37,7 +37,7 @@ pub(super) struct Settlement {
 
 /// Opens the store in the database that `connection` names, making its schema and bringing it up to date where needed.
 pub(super) async fn open(connection: &str, password: Option<&SecretString>) -> Result<Pool<Postgres>, OpenError> {
-    let place = format!("on Postgres ({connection})");
+    let place = format!("{SERVER_PLACE} ({connection})");
     let refused = |source| OpenError::Database { place: place.clone(), source };
     let options = connection::parse(connection, password)
         .map_err(|reason| OpenError::Connection { place: place.clone(), reason })?
