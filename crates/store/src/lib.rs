@@ -12,6 +12,8 @@
 //! Not here: truth about the data (that is the lake's), leases and pins (the lake's guard), clocks and ids (arguments).
 
 mod attempt;
+mod backfill;
+mod backfill_partition;
 mod cursor;
 mod database;
 mod encoding;
@@ -32,6 +34,8 @@ mod step;
 mod test_result;
 
 pub use attempt::{Attempt, AttemptEnd, AttemptStatus, NewAttempt, RecordedStatement};
+pub use backfill::{Backfill, BackfillEnd, BackfillId, BackfillOptions, NewBackfill};
+pub use backfill_partition::{BackfillCounts, BackfillPartition};
 pub use error::{ErrorClass, OpenError, ReadError, WriteError};
 pub use ingest::{Ingested, LakeStamp};
 pub use kept::KeptInputs;

@@ -1,7 +1,9 @@
 //! Postgres: one small pool, the schema `pintail_store`, and an advisory lock for each project's writer.
 //!
 //! Invariant: the lock belongs to the transaction, so that nothing of it outlives a lost connection. Every write
-//! transaction knows its id, by which the server tells after a lost COMMIT whether it happened.
+//! transaction leaves a token of its own; whoever holds the lock after it and does not find the token knows that it did
+//! not commit. (The server's own word on a transaction id would not do: after a crash an id that left no trace is given
+//! to another one.)
 
 mod connection;
 
@@ -32,7 +34,8 @@ const LOCK_CLASS: i32 = 0x7069_6e74;
 #[derive(Debug)]
 pub(super) struct Settlement {
     pool: Pool<Postgres>,
-    transaction: i64,
+    project: String,
+    token: String,
 }
 
 /// Opens the store in the database that `connection` names, making its schema and bringing it up to date where needed.
@@ -52,6 +55,7 @@ pub(super) async fn open(connection: &str, password: Option<&SecretString>) -> R
     let mut first = connect.retry(schedule()).when(is_starting).await.map_err(refused)?;
     let found = migrate_if_ours(&mut first).await.map_err(refused)?;
     found.check(&place)?;
+    forget_old_proofs(&mut first).await.map_err(refused)?;
     Ok(pool(options))
 }
 
@@ -67,9 +71,11 @@ fn pool(options: PgConnectOptions) -> Pool<Postgres> {
 /// committed, which one snapshot for all, taken before the wait, would not.
 pub(super) async fn begin_write(pool: &Pool<Postgres>, project: &str) -> Result<Tx, sqlx::Error> {
     let mut tx = pool.begin().await?;
-    let sql = "SELECT pg_advisory_xact_lock($1, hashtext($2)), txid_current() AS id";
+    let sql = "
+        WITH proof AS (INSERT INTO write_proof (token) VALUES (gen_random_uuid()::text) RETURNING token)
+        SELECT token, pg_advisory_xact_lock($1, hashtext($2)) FROM proof";
     let row = sqlx::query(sql).bind(LOCK_CLASS).bind(project).fetch_one(&mut *tx).await?;
-    let settlement = Settlement { pool: pool.clone(), transaction: row.try_get("id")? };
+    let settlement = Settlement { pool: pool.clone(), project: project.to_owned(), token: row.try_get("token")? };
     Ok(Tx::postgres(tx, Some(settlement)))
 }
 
@@ -80,32 +86,37 @@ pub(super) async fn begin_read(pool: &Pool<Postgres>) -> Result<Tx, sqlx::Error>
 }
 
 /// Finds out what became of a transaction whose COMMIT failed with `error`. When the server cannot be asked for long, the
-/// error of asking is returned: the outcome is unknown then, and that is not an error that is tried again.
+/// outcome stays unknown, and that is not an error that is tried again.
 pub(super) async fn settle(settlement: Settlement, error: sqlx::Error) -> Result<(), sqlx::Error> {
-    let ask = || async {
-        let sql = "SELECT coalesce(txid_status($1), 'unknown') AS status";
-        let row = sqlx::query(sql).bind(settlement.transaction).fetch_one(&settlement.pool).await;
-        match row.and_then(|row| row.try_get::<String, _>("status")) {
-            Ok(status) if status == "in progress" => Err(Undecided::InProgress),
-            Ok(status) => Ok(status),
-            Err(error) => Err(Undecided::Unreachable(error)),
-        }
-    };
-    match ask.retry(schedule()).await {
-        Ok(status) if status == "committed" => Ok(()),
-        Ok(status) if status == "aborted" => Err(error),
-        _ => Err(sqlx::Error::AnyDriverError(
-            format!("the connection was lost at COMMIT and the server could not be asked what became of it: {error}")
-                .into(),
+    let is_committed = (|| has_committed(&settlement)).retry(schedule()).await;
+    match is_committed {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(error),
+        Err(unanswered) => Err(sqlx::Error::AnyDriverError(
+            format!(
+                "the connection was lost at COMMIT ({error}) and the server did not say what became of it: {unanswered}"
+            )
+            .into(),
         )),
     }
 }
 
-/// Why it is not known yet what became of a transaction.
-#[derive(Debug)]
-enum Undecided {
-    InProgress,
-    Unreachable(#[expect(dead_code, reason = "for the debugger: every reason is tried again")] sqlx::Error),
+/// Returns whether a transaction has left its token. Under its lock, which it holds until it is over: a COMMIT may still
+/// be on its way when its connection is gone.
+async fn has_committed(settlement: &Settlement) -> Result<bool, sqlx::Error> {
+    let mut tx = settlement.pool.begin().await?;
+    let sql = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
+    sqlx::query(sql).bind(LOCK_CLASS).bind(&settlement.project).execute(&mut *tx).await?;
+    let sql = "SELECT token FROM write_proof WHERE token = $1";
+    let found = sqlx::query(sql).bind(&settlement.token).fetch_optional(&mut *tx).await?;
+    tx.rollback().await?;
+    Ok(found.is_some())
+}
+
+/// Forgets the tokens of transactions that nobody can be asking for any more.
+async fn forget_old_proofs(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let sql = "DELETE FROM write_proof WHERE at < now() - INTERVAL '1 day'";
+    sqlx::query(sql).execute(connection).await.map(drop)
 }
 
 /// Returns what the store now is.
