@@ -47,9 +47,6 @@ pub enum RunnerError {
     /// The project has errors.
     #[error("the project has errors: `pintail check` shows them")]
     ProjectHasErrors,
-    /// A Postgres store.
-    #[error("this version does not use a Postgres store yet; write `[store] url = \"sqlite:<path>\"`")]
-    StoreNotYet,
     /// The asynchronous runtime did not start.
     #[error("could not start the runtime")]
     Runtime(#[source] std::io::Error),

@@ -21,7 +21,7 @@ use pintail_engine::fault::Faults;
 use pintail_engine::guard::Guard;
 use pintail_engine::native::ExtensionFolders;
 use pintail_engine::{InstanceOptions, LakeLocation, ObjectStore, PostgresLocation, Redactor};
-use pintail_store::Store;
+use pintail_store::{Store, StoreLocation};
 use tokio::runtime::Runtime;
 
 pub use adopt::Adopted;
@@ -89,15 +89,14 @@ impl Pintail {
         let config = &project.project.config;
         let redactor = Redactor::new(config.secrets.expose());
         let lakes = locate_lakes(&project, access)?;
-        let StoreUrl::Sqlite { path } = &config.store else {
-            return Err(RunnerError::StoreNotYet);
-        };
+        let location = store_location(&config.store);
+        let name = project_name(&project, &location);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .map_err(RunnerError::Runtime)?;
-        let store = runtime.block_on(Store::open(path, project_name()))?;
+        let store = runtime.block_on(Store::open(&location, name))?;
         Ok(Self {
             project,
             settings,
@@ -208,9 +207,24 @@ impl Pintail {
     }
 }
 
-fn project_name() -> ProjectName {
-    // One store belongs to one project until several share a Postgres store.
-    ProjectName("default".to_owned())
+fn store_location(url: &StoreUrl) -> StoreLocation {
+    match url {
+        StoreUrl::Sqlite { path } => StoreLocation::Sqlite { path: path.clone() },
+        StoreUrl::Postgres { connection, password } => {
+            StoreLocation::Postgres { connection: connection.clone(), password: password.clone() }
+        }
+    }
+}
+
+/// Returns the name under which the store keeps the project's rows. A file holds one project, under a fixed name, so that
+/// folders can be renamed; a shared store tells projects apart by `[project] name`, or else by the folder's name.
+fn project_name(project: &CompiledProject, location: &StoreLocation) -> ProjectName {
+    let fixed = || ProjectName("default".to_owned());
+    if !location.is_shared() {
+        return fixed();
+    }
+    let folder = || project.root().file_name().map(|name| ProjectName(name.to_string_lossy().into_owned()));
+    project.project.config.project_name.clone().or_else(folder).unwrap_or_else(fixed)
 }
 
 fn locate_lakes(project: &CompiledProject, access: Access) -> Result<BTreeMap<LakeName, LakeLocation>, RunnerError> {

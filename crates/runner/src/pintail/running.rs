@@ -1,13 +1,13 @@
 //! Running a plan: the run's record, its context, the dispatcher, and its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use pintail_core::id::{LakeName, PresenceId, RunId, StepId};
+use pintail_core::id::{LakeName, PresenceId, RunId, ScriptName, StepId};
 use pintail_core::plan::Plan;
 use pintail_engine::guard::Guard;
-use pintail_store::{NewRun, NewStep, RunEnd, RunStatus};
+use pintail_store::{NewRun, NewStep, RunEnd, RunStatus, ScriptText};
 
 use super::{Observation, Pintail, RunnerError};
 use crate::executors::RunContext;
@@ -97,6 +97,7 @@ impl Pintail {
             owner: PresenceId(owner),
             started: (self.settings.now)(),
         };
+        self.runtime.block_on(self.store.remember_scripts(&self.texts_of(plan)))?;
         self.runtime.block_on(self.store.begin_run(&run))?;
         let steps: Vec<NewStep> = plan
             .steps
@@ -114,6 +115,19 @@ impl Pintail {
             .collect();
         self.runtime.block_on(self.store.insert_steps(&ctx.run, &steps))?;
         Ok(())
+    }
+
+    /// Returns the texts of the scripts of `plan`, which a replay of it needs.
+    fn texts_of(&self, plan: &Plan) -> Vec<ScriptText> {
+        let names: BTreeSet<&ScriptName> = plan.steps.iter().map(|step| &step.name).collect();
+        let scripts = names.into_iter().filter_map(|name| self.project.script(name));
+        scripts
+            .map(|script| ScriptText {
+                hash: script.hash().clone(),
+                path: script.file.source.path.clone(),
+                text: script.file.source.text.clone(),
+            })
+            .collect()
     }
 
     pub(super) fn context(&self, run: String, seen: &Observation) -> Result<RunContext, RunnerError> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use chrono_tz::{TZ_VARIANTS, Tz};
 use pintail_core::asset::{LakeNameError, check_lake_name};
 use pintail_core::diagnostic::{Code, Diagnostic, nearest};
-use pintail_core::id::LakeName;
+use pintail_core::id::{LakeName, ProjectName};
 use pintail_core::source::Span;
 use pintail_engine::PostgresLocation;
 use secrecy::SecretString;
@@ -28,7 +28,8 @@ use super::toml_tree::{self, Node, Table, Value};
 pub const CONFIG_FILE: &str = "pintail.toml";
 
 /// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
-const SECTIONS: [&str; 8] = ["lake", "store", "run", "datatable", "object_store", "volume", "vars", "packages"];
+const SECTIONS: [&str; 9] =
+    ["project", "lake", "store", "run", "datatable", "object_store", "volume", "vars", "packages"];
 
 /// What an object store has.
 const STORE_KEYS: [&str; 7] = ["url", "endpoint", "region", "url_style", "use_ssl", "key", "secret"];
@@ -152,6 +153,7 @@ impl Decoder<'_> {
 
     fn config(&mut self, table: &Table) -> Config {
         let mut config = Config::embedded(self.root);
+        self.project(table, &mut config);
         self.lakes(table, &mut config);
         self.store(table, &mut config);
         self.run(table, &mut config.run);
@@ -164,6 +166,16 @@ impl Decoder<'_> {
             config.packages = self.settings(packages);
         }
         config
+    }
+
+    fn project(&mut self, table: &Table, config: &mut Config) {
+        let Some(project) = self.reader.table(table, "project") else { return };
+        self.reader.deny_unknown(project, "[project]", &["name"]);
+        let Some(name) = self.reader.text(project, "name") else { return };
+        match name.value.trim() {
+            "" => self.reader.bad_value("name", &name, "text that is not empty", "such as `name = \"shop\"`"),
+            text => config.project_name = Some(ProjectName(text.to_owned())),
+        }
     }
 
     fn lakes(&mut self, table: &Table, config: &mut Config) {

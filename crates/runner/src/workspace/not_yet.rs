@@ -5,7 +5,6 @@
 use pintail_core::diagnostic::Code;
 use pintail_core::source::Span;
 
-use super::catalog::StoreUrl;
 use super::config::{BrokerKind, Config, RunConfig};
 use super::reader::Reader;
 use super::toml_tree::{Table, Value};
@@ -19,9 +18,6 @@ const SECTIONS: [(&str, &str); 2] = [
 /// Notes every setting of `table`, which `config` was read from, that has no effect yet.
 pub(super) fn report(reader: &mut Reader<'_>, table: &Table, config: &Config, embedded: &RunConfig) {
     report_run(reader, table, &config.run, embedded);
-    if let (StoreUrl::Postgres { .. }, Some(span)) = (&config.store, place(table, &["store", "url"])) {
-        note(reader, span, "a store on Postgres", "write `url = \"sqlite:.pintail/store.sqlite\"` to run something");
-    }
     for (section, help) in SECTIONS {
         if let Some(node) = table.get(section) {
             note(reader, node.key, &format!("`[{section}]`"), help);
