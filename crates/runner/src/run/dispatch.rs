@@ -89,7 +89,7 @@ impl<'p> Board<'p> {
     }
 
     /// Returns the next step to do, and with it all that may share its commit: those that write the same lake at the same
-    /// pins, each asset once.
+    /// pins. Slices of one table share it once the table is there: who makes it must be alone.
     fn take_jobs(&mut self, ctx: &RunContext) -> Vec<StepJob> {
         let Some(first) = self.ready.pop_first() else { return Vec::new() };
         let mut jobs = vec![self.start(first)];
@@ -102,7 +102,8 @@ impl<'p> Board<'p> {
             let is_alike = asset.and_then(Asset::lake) == self.plan.steps[first].asset.as_ref().and_then(Asset::lake)
                 && self.pins_of(index) == jobs[0].pins
                 && self.may_share(ctx, index);
-            if is_alike && asset.is_some_and(|asset| assets.insert(asset)) {
+            let is_there = |asset: &Asset| ctx.memory_of(asset).has_version;
+            if is_alike && asset.is_some_and(|asset| assets.insert(asset) || is_there(asset)) {
                 self.ready.remove(&index);
                 jobs.push(self.start(index));
             }
