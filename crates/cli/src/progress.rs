@@ -44,8 +44,10 @@ pub enum Lines {
 }
 
 /// How far a job is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct JobProgress {
+    /// The script whose partitions count; empty before the job has begun.
+    script: String,
     total: u64,
     ended: u64,
 }
@@ -84,7 +86,7 @@ impl<'t> Progress<'t> {
     /// Takes note of an event of a job.
     pub fn see_job(&mut self, event: BackfillEvent) {
         match event {
-            BackfillEvent::Started { id, total, ended } => {
+            BackfillEvent::Started { id, script, total, ended } => {
                 if self.terminal.is_json {
                     let line =
                         json!({"event": "backfill_started", "backfill": id.0, "partitions": total, "ended": ended});
@@ -92,7 +94,7 @@ impl<'t> Progress<'t> {
                 } else if 0 < ended {
                     self.terminal.talk(&format!("{ended} of {total} partitions have ended before"));
                 }
-                self.job = Some(JobProgress { total, ended });
+                self.job = Some(JobProgress { script: script.to_string(), total, ended });
                 self.lines = if total <= 20 { Lines::Each } else { Lines::Sparse };
                 if let Some(bars) = &mut self.bars {
                     bars.total.set_length(total);
@@ -162,8 +164,9 @@ impl<'t> Progress<'t> {
                 }
             }
             RunEvent::StepFinished { index, state, report } => {
+                let counts = self.counts(self.base + index);
                 if let Some(bars) = &mut self.bars {
-                    bars.finish(index);
+                    bars.finish(index, counts);
                 }
                 self.finish_step(EndedStep { index: self.base + index, state, report });
             }
@@ -176,9 +179,15 @@ impl<'t> Progress<'t> {
         }
     }
 
+    /// Returns whether a step counts: in a job only those of its own script do, not what is upstream.
+    fn counts(&self, step: usize) -> bool {
+        self.job.as_ref().is_none_or(|job| self.steps[step].name.as_str() == job.script)
+    }
+
     fn finish_step(&mut self, ended: EndedStep) {
+        let has_ended = ended.report.is_some() && ended.state != StepState::Cancelled && self.counts(ended.index);
         if let Some(job) = &mut self.job {
-            job.ended += u64::from(ended.report.is_some() && ended.state != StepState::Cancelled);
+            job.ended += u64::from(has_ended);
         }
         if !self.terminal.is_json {
             self.say_end(&ended);
@@ -191,7 +200,7 @@ impl<'t> Progress<'t> {
     fn say_end(&self, ended: &EndedStep) {
         // What never began is not progress.
         let begun = || self.ended.iter().chain([ended]).filter(|ended| ended.report.is_some()).count() as u64;
-        let (number, total) = match self.job {
+        let (number, total) = match &self.job {
             Some(job) => (job.ended, job.total),
             None => (begun(), self.steps.len() as u64),
         };
@@ -262,9 +271,12 @@ impl Bars {
         self.running.insert(index, bar);
     }
 
-    fn finish(&mut self, index: usize) {
+    fn finish(&mut self, index: usize, counts: bool) {
         if let Some(bar) = self.running.remove(&index) {
             bar.finish_and_clear();
+        }
+        if !counts {
+            return;
         }
         self.done += 1;
         self.total.inc(1);

@@ -5,6 +5,7 @@
 mod harness;
 mod processes;
 
+mod backfills;
 mod basics;
 mod crashes;
 mod data_tests;

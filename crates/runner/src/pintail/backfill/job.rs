@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pintail_core::id::PresenceId;
+use pintail_core::id::{PresenceId, ScriptName};
 use pintail_core::plan::backfill::{Claim, JobEnd, JobState, Mode, PartitionState, after_window, claim, settle};
 use pintail_store::{AssetKey, Backfill, BackfillCounts, BackfillEnd, BackfillId, BackfillPartition, NewBackfill};
 
@@ -28,9 +28,11 @@ pub enum BackfillEvent {
     Started {
         /// The job.
         id: BackfillId,
+        /// The script whose partitions they are; what is upstream of it has steps, but no partitions of the job.
+        script: ScriptName,
         /// Its partitions.
         total: u64,
-        /// Those of them that had ended before.
+        /// Those of them that this process does not come to: they had ended before.
         ended: u64,
     },
     /// Partitions of the next window were found up to date, and are done.
@@ -173,8 +175,11 @@ impl Pintail {
         let id = owned.backfill.id;
         let counts = self.runtime.block_on(self.store.backfill_counts(id))?;
         let total = owned.backfill.job.total;
-        let ended = total - counts.open(total);
-        tell(BackfillEvent::Started { id, total, ended });
+        let ended = match owned.mode {
+            Mode::Resume => total - counts.open(total),
+            Mode::Retry => total.saturating_sub(counts.failed),
+        };
+        tell(BackfillEvent::Started { id, script: owned.backfill.job.script.clone(), total, ended });
         let done = thread::scope(|scope| {
             let (_ends_the_watch, ended) = mpsc::channel::<()>();
             scope.spawn(move || self.watch(id, &ended));
