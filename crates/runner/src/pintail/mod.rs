@@ -26,7 +26,10 @@ use tokio::runtime::Runtime;
 
 pub use adopt::Adopted;
 pub use ask::{Rebuilt, RunInfo, TableInfo};
-pub use backfill::BackfillRange;
+pub use backfill::{
+    BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
+    Estimate, UnwrittenUpstream,
+};
 pub use error::RunnerError;
 pub use observe::Observation;
 pub use planning::PlanRequest;

@@ -119,7 +119,7 @@ impl Pintail {
         Ok(crashed)
     }
 
-    fn is_owner_alive(&self, owner: &OwnerId) -> Result<bool, RunnerError> {
+    pub(super) fn is_owner_alive(&self, owner: &OwnerId) -> Result<bool, RunnerError> {
         for location in self.lakes.values() {
             if is_owner_alive(location, owner)? {
                 return Ok(true);

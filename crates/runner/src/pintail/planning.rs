@@ -56,10 +56,10 @@ impl CompiledProject {
 }
 
 /// The scripts that can run, in topological order, with their places.
-struct Runnable<'p> {
-    facts: Vec<ScriptFacts>,
+pub(super) struct Runnable<'p> {
+    pub(super) facts: Vec<ScriptFacts>,
     place: HashMap<NodeId, usize>,
-    scripts: Vec<&'p CompiledScript>,
+    pub(super) scripts: Vec<&'p CompiledScript>,
 }
 
 impl Pintail {
@@ -151,7 +151,7 @@ impl Pintail {
         })
     }
 
-    fn runnable(&self) -> Runnable<'_> {
+    pub(super) fn runnable(&self) -> Runnable<'_> {
         let graph = &self.project.graph;
         let behind_views = self.behind_views();
         let mut runnable = Runnable { facts: Vec::new(), place: HashMap::new(), scripts: Vec::new() };

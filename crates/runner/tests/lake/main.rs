@@ -7,6 +7,7 @@ mod harness;
 mod processes;
 
 mod atomic;
+mod backfills;
 mod basics;
 mod crashes;
 mod data_tests;
