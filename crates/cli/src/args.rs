@@ -78,6 +78,8 @@ pub enum Command {
     Check(commands::check::CheckArgs),
     /// Show what a run would do, and why
     Plan(commands::plan::PlanCommand),
+    /// Show the state of every slice, and why
+    Status(commands::status::StatusArgs),
     /// Do what is due
     Run(commands::run::RunArgs),
     /// Make a range of partitions of one script
@@ -111,7 +113,8 @@ pub enum Command {
 /// Which scripts.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectArgs {
-    /// Scripts by name, glob, folder, asset, tag:… or owner:…; `+x` adds what x needs, `x+` what needs x
+    /// Scripts by name, glob, folder, asset, tag:…, owner:… or state (stale, failed, missing, partial, fresh); `+x` adds
+    /// what x needs, `x+` what needs x
     #[arg(short, long, value_name = "SELECTION", num_args = 1..)]
     select: Vec<String>,
     /// Leave these out
@@ -123,6 +126,11 @@ impl SelectArgs {
     /// Returns the selection of `text`.
     pub fn of(text: &str) -> Self {
         Self { select: vec![text.to_owned()], exclude: Vec::new() }
+    }
+
+    /// Returns the same exclusion with another selection.
+    pub fn with(&self, words: &[String]) -> Self {
+        Self { select: words.to_vec(), exclude: self.exclude.clone() }
     }
 
     /// Returns whether nothing was given, which means everything.

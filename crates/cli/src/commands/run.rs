@@ -24,6 +24,7 @@ Examples:
   pintail run --select +revenue                  one script and all that it needs
   pintail run --select orders+ --dry-run         what would be done, without doing it
   pintail run --partition 2026-06-01             one partition
+  pintail run --select stale+                    every stale slice, and what reads it
   pintail run --select orders --full-refresh     write a merge or append target anew
 
 A step is one transaction: it is written, tested and recorded, or the old version stays.

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::{DateTime, Utc};
 use expect_test::{Expect, expect};
 
+mod states;
+
 use super::*;
 use crate::asset::Asset;
 use crate::id::{LakeName, ScriptHash, ScriptName, SnapshotId};

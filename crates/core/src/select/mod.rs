@@ -6,7 +6,7 @@
 //! atom      = [ "@" | [N] "+" ] subject [ "+" [N] ]
 //! subject   = name | glob | folder/ | file path | asset URI | lake table
 //!           | tag:… | owner:… | kind:… | source:… | state:… | result:…
-//!           | stale | missing | failed | partial | unknown | fresh | unchanged
+//!           | stale | missing | failed | partial | fresh | unchanged
 //! ```
 //!
 //! Invariant: a selection never means less than it says: whatever it names must exist, and every mistake in it is
@@ -160,7 +160,7 @@ pub enum KindFilter {
 /// What only the recorded state knows of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
-    /// `stale`, `missing`, `failed`, `partial`, `unknown`: a slice of it is in that state; `fresh`, `unchanged`: all are.
+    /// `stale`, `missing`, `failed`, `partial`, `state:unknown`: a slice of it is in that state; `fresh`, `unchanged`: all are.
     State(State),
     /// `state:new`: not in what is compared with.
     New,

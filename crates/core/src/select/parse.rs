@@ -9,12 +9,12 @@ use crate::source::{Language, Located, Span};
 
 const METHODS: [&str; 6] = ["tag", "owner", "kind", "source", "state", "result"];
 
-const FACTS: [(&str, Fact); 7] = [
+/// A script may well be called `unknown`, so that state has no word of its own.
+const FACTS: [(&str, Fact); 6] = [
     ("stale", Fact::State(State::Stale)),
     ("missing", Fact::State(State::Missing)),
     ("failed", Fact::State(State::Failed)),
     ("partial", Fact::State(State::Partial)),
-    ("unknown", Fact::State(State::Unknown)),
     ("fresh", Fact::State(State::Fresh)),
     ("unchanged", Fact::State(State::Fresh)),
 ];

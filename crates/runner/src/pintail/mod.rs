@@ -5,10 +5,14 @@
 mod adopt;
 mod ask;
 mod backfill;
+mod changes;
 mod error;
 mod observe;
 mod planning;
+mod runnable;
 mod running;
+mod selecting;
+mod status;
 mod testing;
 
 use std::collections::BTreeMap;
@@ -30,6 +34,8 @@ pub use backfill::BackfillRange;
 pub use error::RunnerError;
 pub use observe::Observation;
 pub use planning::PlanRequest;
+pub use selecting::asks_for_state;
+pub use status::ScriptStatus;
 pub use testing::{TestReport, TestedScript};
 
 use crate::executors::{Cancel, Keepers, Slot};
