@@ -56,6 +56,16 @@ pub struct TableFacts {
     pub partition: Vec<(String, String)>,
 }
 
+impl TableFacts {
+    /// Stands for the id of a table that an open transaction has made: the catalog gives ids at COMMIT.
+    pub const UNCOMMITTED: TableId = TableId(-1);
+
+    /// Returns the table's id in the catalog, when it has one yet.
+    pub fn committed_id(&self) -> Option<TableId> {
+        (self.id != Self::UNCOMMITTED).then_some(self.id)
+    }
+}
+
 impl LakeLocation {
     /// Returns the catalog's file.
     pub fn catalog_file(&self) -> &Path {

@@ -26,6 +26,7 @@ Examples:
   pintail run --partition 2026-06-01             one partition
   pintail run --select stale+                    every stale slice, and what reads it
   pintail run --select orders --full-refresh     write a merge or append target anew
+  pintail run --atomic                           everything in one commit, or nothing
 
 A step is one transaction: it is written, tested and recorded, or the old version stays.
 Ctrl-C stops cleanly; `pintail run` goes on where it was. Exit code 1 when a step failed.")]

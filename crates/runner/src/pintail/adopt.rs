@@ -83,6 +83,7 @@ impl Pintail {
             script_hash: script.hash().clone(),
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
+            atomic: false,
         };
         let lane = location.lane();
         let pass = lane.enter()?;

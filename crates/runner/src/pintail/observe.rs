@@ -112,7 +112,7 @@ impl Pintail {
             return Ok(0);
         }
         let commits = lake::commits_between(session, &location.write_alias(), cursor, Some(head))?;
-        let stamps = stamps_of(&commits);
+        let stamps = stamps_of(&location.name, &commits);
         let ingested = self.runtime.block_on(self.store.ingest_stamps(&location.name, &stamps, head))?;
         Ok(ingested.materializations)
     }
@@ -147,7 +147,7 @@ impl Pintail {
             let alias = location.write_alias();
             let head = lake::head(&session, &alias)?;
             let commits = lake::commits_between(&session, &alias, SnapshotId(-1), Some(head))?;
-            Ok((stamps_of(&commits), head))
+            Ok((stamps_of(&location.name, &commits), head))
         };
         let stamps = { read }();
         self.keep_slot(slot);
@@ -155,7 +155,7 @@ impl Pintail {
     }
 }
 
-fn stamps_of(commits: &[Commit]) -> Vec<LakeStamp> {
+fn stamps_of(lake: &LakeName, commits: &[Commit]) -> Vec<LakeStamp> {
     commits
         .iter()
         .flat_map(|commit| {
@@ -163,7 +163,10 @@ fn stamps_of(commits: &[Commit]) -> Vec<LakeStamp> {
             let entries = commit.extra_info.as_deref().and_then(|text| from_extra_info(text).ok().flatten());
             let at = commit.at_micros.and_then(DateTime::<Utc>::from_timestamp_micros).unwrap_or_default();
             let snapshot = commit.snapshot;
-            entries.unwrap_or_default().into_iter().map(move |entry| LakeStamp { snapshot, at, entry })
+            entries.unwrap_or_default().into_iter().map(move |mut entry| {
+                entry.settle_inputs(lake, snapshot);
+                LakeStamp { snapshot, at, entry }
+            })
         })
         .collect()
 }

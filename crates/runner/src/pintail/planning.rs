@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintail_core::graph::NodeId;
+use pintail_core::id::{LakeName, ScriptName};
 use pintail_core::plan::{Hint, Partitions, Plan, Request, State, plan};
 use pintail_core::sql::Statement;
 
@@ -24,6 +25,8 @@ pub struct PlanRequest {
     pub force: bool,
     /// `--full-refresh`.
     pub full_refresh: bool,
+    /// `--atomic`: all steps in one transaction; `atomic` of the configuration asks for it too.
+    pub atomic: bool,
     /// A backfill of one script.
     pub backfill: Option<BackfillRange>,
 }
@@ -57,6 +60,7 @@ impl Pintail {
                 Partitions::InState { states: chosen.states, named }
             }
         };
+        let is_atomic = request.atomic || self.project.project.config.run.atomic;
         let request = Request {
             selected,
             partitions,
@@ -67,6 +71,10 @@ impl Pintail {
         let facts = self.facts(&seen, &runnable);
         let mut plan = plan(&facts, &request)?;
         plan.hints.extend(self.left_out(&chosen.nodes));
+        if is_atomic {
+            self.require_atomic(&plan)?;
+            plan.atomic = true;
+        }
         Ok((plan, seen))
     }
 
@@ -91,6 +99,37 @@ impl Pintail {
         let nobody = self.project.universe_with(&FactsOfScripts::new());
         let named = wanted.evaluate(&nobody).map_err(RunnerError::Select)?;
         Ok(Chosen { nodes, states: wanted.states(), named })
+    }
+
+    /// Refuses a plan whose steps cannot share one transaction: it writes one lake, by queries that Pintail stages.
+    fn require_atomic(&self, plan: &Plan) -> Result<(), RunnerError> {
+        let mut reasons: Vec<String> = Vec::new();
+        let mut lakes: BTreeMap<&LakeName, &ScriptName> = BTreeMap::new();
+        for step in &plan.steps {
+            match step.asset.as_ref().map(|asset| (asset, asset.lake())) {
+                Some((_, Some(lake))) => _ = lakes.entry(lake).or_insert(&step.name),
+                Some((asset, None)) => reasons.push(format!("`{}` writes {asset}, which is no lake table", step.name)),
+                None => reasons.push(format!("`{}` writes nothing that a transaction could hold", step.name)),
+            }
+            if step.strategy == "manual" {
+                reasons.push(format!("`{}` is `materialize manual`: it commits by itself", step.name));
+            }
+        }
+        if 1 < lakes.len() {
+            let each: Vec<String> = lakes.iter().map(|(lake, script)| format!("`{lake}` (`{script}`)")).collect();
+            reasons.push(format!("a transaction writes one lake, and these are several: {}", each.join(", ")));
+        }
+        reasons.dedup();
+        match reasons.as_slice() {
+            [] => Ok(()),
+            reasons => Err(RunnerError::Usage {
+                message: format!(
+                    "this run cannot be atomic, nothing was done:\n  {}\nleave those scripts out with `--exclude`, or run \
+                     without `--atomic`",
+                    reasons.join("\n  ")
+                ),
+            }),
+        }
     }
 
     /// Says which selected scripts are not in the plan, and why; a macro library is nothing to run.

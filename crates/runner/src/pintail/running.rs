@@ -148,7 +148,12 @@ fn variable_text(value: &Variable) -> String {
 
 fn end_text(summary: &RunSummary) -> String {
     let mut parts = Vec::new();
-    for (count, word) in [(summary.failed, "failed"), (summary.skipped, "skipped"), (summary.cancelled, "stopped")] {
+    for (count, word) in [
+        (summary.failed, "failed"),
+        (summary.rolled_back, "rolled back"),
+        (summary.skipped, "skipped"),
+        (summary.cancelled, "stopped"),
+    ] {
         if 0 < count {
             parts.push(format!("{count} {word}"));
         }

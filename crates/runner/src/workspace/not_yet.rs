@@ -58,7 +58,6 @@ fn report_run(reader: &mut Reader<'_>, table: &Table, run: &RunConfig, embedded:
         ("keep_runs", run.keep_runs != embedded.keep_runs, "nothing expires yet"),
         ("keep_days", run.keep_days != embedded.keep_days, "nothing expires yet"),
         ("timezone", run.timezone != embedded.timezone, "schedules do not run yet; partitions have `tz=`"),
-        ("atomic", run.atomic != embedded.atomic, "each step commits by itself"),
         ("worker", run.worker != embedded.worker, "choose scripts by `--select tag:…`"),
     ];
     for (key, is_changed, help) in settings {

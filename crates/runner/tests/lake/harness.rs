@@ -257,7 +257,7 @@ pub fn run_plan(pintail: &Pintail, plan: &Plan, seen: &Observation) -> Told {
                         ended.snapshot = snapshot;
                     }
                     StepOutcome::Failed(failure) => ended.failure = Some(*failure),
-                    StepOutcome::Superseded { .. } => {}
+                    StepOutcome::Superseded { .. } | StepOutcome::RolledBack { .. } => {}
                 }
             }
             steps.push(ended);

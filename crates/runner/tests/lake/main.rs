@@ -5,11 +5,13 @@
 mod harness;
 mod processes;
 
+mod atomic;
 mod basics;
 mod crashes;
 mod data_tests;
 mod examples;
 mod failures;
+mod groups;
 mod guards;
 mod lineage;
 mod memory;

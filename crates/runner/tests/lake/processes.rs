@@ -54,6 +54,11 @@ impl Work {
         self.word("force".to_owned())
     }
 
+    /// Runs in one transaction.
+    pub fn atomic(self) -> Self {
+        self.word("atomic".to_owned())
+    }
+
     /// Runs one partition.
     pub fn partition(self, partition: &str) -> Self {
         self.word(format!("partition={partition}"))
@@ -237,6 +242,7 @@ fn works_on_a_project_when_started_as_a_process() {
         let parts: Vec<&str> = value.split(',').collect();
         match (name, parts.as_slice()) {
             ("force", _) => request.force = true,
+            ("atomic", _) => request.atomic = true,
             ("partition", [partition]) => request.partition = Some((*partition).to_owned()),
             ("backfill", [script, from, to]) => {
                 let range = BackfillRange {
