@@ -51,7 +51,11 @@ impl App {
 
     /// Reads the project's files.
     pub fn load(&self) -> Result<Project, Failure> {
-        Ok(self.load_at(&self.root()?))
+        let mut project = self.load_at(&self.root()?);
+        for text in &self.globals.vars {
+            project.config.set_variable(text).map_err(|error| Failure::usage(format!("`--var`: {error}")))?;
+        }
+        Ok(project)
     }
 
     /// Reads the files of the project in `root`.

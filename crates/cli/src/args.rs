@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
+use crate::failure::Failure;
 
 /// Versioned, incremental lake tables from a folder of annotated SQL.
 #[derive(Debug, Parser)]
@@ -44,6 +45,9 @@ pub struct Globals {
     /// The profile of pintail.toml to use; otherwise PINTAIL_PROFILE
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Option<String>,
+    /// Another value for a variable of `[vars]`; may be repeated
+    #[arg(long = "var", global = true, value_name = "NAME=VALUE")]
+    pub vars: Vec<String>,
     /// Print data as JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -162,6 +166,9 @@ pub struct PlanArgs {
     /// The partition of the partitioned scripts; otherwise the last one that has closed
     #[arg(short, long, value_name = "PARTITION")]
     pub partition: Option<String>,
+    /// JSON, or @FILE, in which scripts with `partitioned dynamic key=$.…` find their partition
+    #[arg(long, value_name = "JSON", conflicts_with = "partition")]
+    pub payload: Option<String>,
     /// Also do what is up to date
     #[arg(long)]
     pub force: bool,
@@ -175,15 +182,22 @@ pub struct PlanArgs {
 
 impl PlanArgs {
     /// Returns the request for the planner.
-    pub fn request(&self) -> pintail_runner::pintail::PlanRequest {
-        pintail_runner::pintail::PlanRequest {
+    pub fn request(&self) -> Result<pintail_runner::pintail::PlanRequest, Failure> {
+        Ok(pintail_runner::pintail::PlanRequest {
             select: self.select.select(),
             exclude: self.select.exclude(),
             partition: self.partition.clone(),
+            payload: self.payload.as_deref().map(read_payload).transpose()?,
             force: self.force,
             full_refresh: self.full_refresh,
             atomic: self.atomic,
             backfill: None,
-        }
+        })
     }
+}
+
+/// Returns a payload, which `@` takes from a file.
+fn read_payload(text: &str) -> Result<String, Failure> {
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("`--payload @{path}`: {error}")))
 }

@@ -130,7 +130,7 @@ pub fn partition_text(spec: &PartitionSpec) -> String {
             }
             text
         }
-        PartitionSpec::Dynamic { key } => format!("dynamic key={key}"),
+        PartitionSpec::Dynamic { key, .. } => format!("dynamic key={key}"),
     }
 }
 

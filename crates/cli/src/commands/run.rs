@@ -47,7 +47,7 @@ pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
     let project = app.compile_checked(&args.plan.select)?;
     let pintail = app.open(project)?;
     let (plan, seen) =
-        pintail.plan(&args.plan.request()).map_err(|error| Failure::from(error).in_selection(&args.plan.select))?;
+        pintail.plan(&args.plan.request()?).map_err(|error| Failure::from(error).in_selection(&args.plan.select))?;
     if args.dry_run {
         plan::show(&pintail, &plan, &seen, false, app)?;
         return Ok(Exit::Ok);

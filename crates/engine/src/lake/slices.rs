@@ -7,7 +7,7 @@
 use pintail_core::id::{SnapshotId, TableId};
 use pintail_core::sql::{Ident, Literal};
 
-use super::{metadata, partition_spec};
+use super::metadata;
 use crate::error::EngineError;
 use crate::session::Session;
 
@@ -47,11 +47,6 @@ pub fn live_tables(session: &Session, alias: &str) -> Result<Vec<LiveTable>, Eng
             })
         },
     )
-}
-
-/// Returns the partition keys of a table, in order: column and transform.
-pub fn partition_keys(session: &Session, alias: &str, id: TableId) -> Result<Vec<(String, String)>, EngineError> {
-    partition_spec(session, alias, id.0)
 }
 
 /// The rows of a table that some commits changed.
@@ -123,4 +118,28 @@ impl Feed<'_> {
             |row| Ok((SnapshotId(row.get(0)?), row.get(1)?)),
         )
     }
+}
+
+/// Returns the texts of the newest commits that name `asset` in their stamps, newest first, also of expired ones whose
+/// stamps were kept.
+pub fn newest_stamps(session: &Session, alias: &str, asset: &str) -> Result<Vec<(SnapshotId, String)>, EngineError> {
+    let named = Literal::new(format!("\"asset\":{}", serde_json::Value::from(asset)));
+    let read = |session: &Session, from: &str, column: &str| {
+        session.rows(
+            "read the newest stamps",
+            &format!(
+                "SELECT snapshot_id, {column} FROM {from}
+                 WHERE contains({column}, {named})
+                 ORDER BY snapshot_id DESC
+                 LIMIT 16"
+            ),
+            |row| Ok((SnapshotId(row.get(0)?), row.get(1)?)),
+        )
+    };
+    let live = read(session, &format!("{}.ducklake_snapshot_changes", metadata(alias)), "commit_extra_info")?;
+    if !live.is_empty() || super::table_facts(session, alias, super::OWN_SCHEMA, "stamp")?.is_none() {
+        return Ok(live);
+    }
+    let kept = pintail_core::sql::Relation::in_catalog(alias, super::OWN_SCHEMA, "stamp");
+    read(session, &kept.to_string(), "extra_info")
 }

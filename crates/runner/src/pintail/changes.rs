@@ -45,6 +45,31 @@ pub(super) struct Reading<'a> {
 }
 
 impl Pintail {
+    /// Reads from the newest stamps of assets that are written by increments when rows that lay in the future are due.
+    pub(super) fn read_waits(
+        &self,
+        location: &LakeLocation,
+        session: &Session,
+        waits: &mut HashMap<Asset, DateTime<Utc>>,
+    ) -> Result<(), RunnerError> {
+        for script in self.project.scripts.iter().filter(|script| script.increment_column().is_some()) {
+            let Some(asset) = script.target.as_ref().filter(|asset| asset.lake() == Some(&location.name)) else {
+                continue;
+            };
+            let name = asset.to_string();
+            let stamps = lake::newest_stamps(session, &location.write_alias(), &name)?;
+            let entries = stamps.iter().filter_map(|(_, text)| from_extra_info(text).ok().flatten()).flatten();
+            let newest = entries.into_iter().find(|entry| entry.asset == name && entry.is_version());
+            let first = newest.and_then(|entry| entry.increment?.waits_micros);
+            let tolerance = script.dynamic_spec().map_or(std::time::Duration::ZERO, |spec| spec.tolerance());
+            let due = first
+                .and_then(DateTime::<Utc>::from_timestamp_micros)
+                .and_then(|first| first.checked_sub_signed(TimeDelta::from_std(tolerance).ok()?));
+            waits.extend(due.map(|due| (asset.clone(), due)));
+        }
+        Ok(())
+    }
+
     /// Returns the assets that scripts with time partitions read, with the columns by which their slices are told apart.
     pub(super) fn time_columns(&self) -> HashMap<Asset, TimeColumn> {
         let readers = self.project.scripts.iter().filter(|script| script.time_spec().is_some());

@@ -14,6 +14,7 @@ mod running;
 mod selecting;
 mod status;
 mod testing;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -29,6 +29,8 @@ pub struct Observation {
     pub origins: HashMap<Asset, Origin>,
     /// When each table last changed.
     pub changes: LastChanges,
+    /// When the first row that lay in the future may be taken, of assets that are written by increments.
+    pub waits: HashMap<Asset, DateTime<Utc>>,
     /// Fingerprints of local files that scripts read.
     pub files: BTreeMap<String, String>,
     /// What is remembered of each asset.
@@ -80,6 +82,7 @@ impl Pintail {
                 let reading = Reading { location, session: &session, live: &tables, columns: &columns };
                 read_changes(&reading, oldest, &mut seen.changes)?;
             }
+            self.read_waits(location, &session, &mut seen.waits)?;
             let named = |table: lake::LiveTable| {
                 (Asset::lake_table(location.name.as_str(), &table.schema, &table.name), table.since)
             };

@@ -9,6 +9,7 @@ use pintail_core::sql::Statement;
 
 use super::runnable::Runnable;
 use super::selecting::{FactsOfScripts, Wanted};
+use super::values::Values;
 use super::{BackfillRange, Observation, Pintail, RunnerError};
 use crate::executors::{StepJob, duckdb};
 
@@ -21,6 +22,8 @@ pub struct PlanRequest {
     pub exclude: Option<String>,
     /// `--partition`.
     pub partition: Option<String>,
+    /// `--payload`: JSON in which scripts find their partition.
+    pub payload: Option<String>,
     /// `--force`.
     pub force: bool,
     /// `--full-refresh`.
@@ -29,6 +32,13 @@ pub struct PlanRequest {
     pub atomic: bool,
     /// A backfill of one script.
     pub backfill: Option<BackfillRange>,
+}
+
+impl PlanRequest {
+    /// Returns whether a script that goes by a value is told to lack one: not in a backfill, nor in a selection by state.
+    pub(super) fn asks_for_values(&self) -> bool {
+        self.backfill.is_none() && !super::asks_for_state(self.select.as_deref(), self.exclude.as_deref())
+    }
 }
 
 /// The scripts that a request means.
@@ -51,11 +61,12 @@ impl Pintail {
         let chosen = self.chosen(request, &wanted, &seen, &runnable)?;
         let selected: BTreeSet<usize> =
             chosen.nodes.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
+        let values = Values::of(request, &selected, &runnable)?;
         let partitions = match (&request.backfill, &request.partition) {
             (Some(range), _) => self.backfill_partitions(range, &runnable.scripts, &seen)?,
-            (None, Some(text)) => Partitions::Named(text.clone()),
-            (None, None) if chosen.states.is_empty() => Partitions::LastClosed,
-            (None, None) => {
+            (None, Some(text)) if !values.took_partition => Partitions::Named(text.clone()),
+            _ if chosen.states.is_empty() => Partitions::LastClosed,
+            _ => {
                 let named = chosen.named.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
                 Partitions::InState { states: chosen.states, named }
             }
@@ -64,12 +75,13 @@ impl Pintail {
         let request = Request {
             selected,
             partitions,
-            values: BTreeMap::new(),
+            values: values.keys,
             force: request.force,
             full_refresh: request.full_refresh,
         };
         let facts = self.facts(&seen, &runnable);
         let mut plan = plan(&facts, &request)?;
+        plan.hints.extend(values.hints);
         plan.hints.extend(self.left_out(&chosen.nodes));
         if is_atomic {
             self.require_atomic(&plan)?;
@@ -110,6 +122,9 @@ impl Pintail {
                 Some((_, Some(lake))) => _ = lakes.entry(lake).or_insert(&step.name),
                 Some((asset, None)) => reasons.push(format!("`{}` writes {asset}, which is no lake table", step.name)),
                 None => reasons.push(format!("`{}` writes nothing that a transaction could hold", step.name)),
+            }
+            if self.project.script(&step.name).is_some_and(|script| script.increment_column().is_some()) {
+                reasons.push(format!("`{}` goes by increments, whose bounds are read before each write", step.name));
             }
             if step.strategy == "manual" {
                 reasons.push(format!("`{}` is `materialize manual`: it commits by itself", step.name));

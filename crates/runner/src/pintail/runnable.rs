@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pintail_core::annotation::{PartitionMap, Trigger};
 use pintail_core::asset::Asset;
 use pintail_core::graph::NodeId;
-use pintail_core::partition::{PartitionSpec, TimeSpec, check_map};
+use pintail_core::partition::{TimeSpec, check_map};
 use pintail_core::plan::{DynamicFacts, Facts, ScriptFacts};
 use pintail_core::sql::window_columns::window_columns;
 
@@ -143,10 +143,11 @@ impl Pintail {
     }
 }
 
-fn dynamic(script: &CompiledScript, _seen: &Observation) -> Option<DynamicFacts> {
-    match script.header.partitioned.as_ref().map(|line| &line.value) {
-        Some(PartitionSpec::Dynamic { key }) if key.starts_with("$.") => Some(DynamicFacts::Payload),
-        Some(PartitionSpec::Dynamic { .. }) => Some(DynamicFacts::Column { waits_until: None }),
-        _ => None,
+fn dynamic(script: &CompiledScript, seen: &Observation) -> Option<DynamicFacts> {
+    if script.payload_path().is_some() {
+        return Some(DynamicFacts::Payload);
     }
+    script.increment_column()?;
+    let waits_until = script.target.as_ref().and_then(|asset| seen.waits.get(asset).copied());
+    Some(DynamicFacts::Column { waits_until })
 }
