@@ -8,5 +8,6 @@ pub mod findings;
 pub mod plan;
 pub mod result;
 pub mod run;
+pub mod status;
 pub mod table;
 pub mod text;

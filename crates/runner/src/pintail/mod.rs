@@ -5,11 +5,16 @@
 mod adopt;
 mod ask;
 mod backfill;
+mod changes;
 mod error;
 mod observe;
 mod planning;
+mod runnable;
 mod running;
+mod selecting;
+mod status;
 mod testing;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,6 +38,8 @@ pub use backfill::{
 pub use error::RunnerError;
 pub use observe::Observation;
 pub use planning::PlanRequest;
+pub use selecting::asks_for_state;
+pub use status::ScriptStatus;
 pub use testing::{TestReport, TestedScript};
 
 use crate::executors::{Cancel, Keepers, Slot};

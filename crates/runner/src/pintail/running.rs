@@ -13,7 +13,6 @@ use super::{Observation, Pintail, RunnerError};
 use crate::executors::RunContext;
 use crate::run::{RunEvent, RunSummary, dispatch};
 use crate::with_sources;
-use crate::workspace::Variable;
 
 /// What a run is a part of.
 pub(super) struct RunAs {
@@ -180,20 +179,12 @@ impl Pintail {
             keepers: self.keepers.clone(),
             faults: self.settings.faults.clone(),
             run: RunId(run),
-            vars: vars.map(|(name, value)| (name.clone(), variable_text(value))).collect(),
+            vars: vars.map(|(name, value)| (name.clone(), value.text())).collect(),
             memory: Mutex::new(seen.memory.clone()),
+            increments: Mutex::default(),
             cancel: self.cancel.clone(),
             now: self.settings.now,
         })
-    }
-}
-
-fn variable_text(value: &Variable) -> String {
-    match value {
-        Variable::Text(text) => text.clone(),
-        Variable::Integer(number) => number.to_string(),
-        Variable::Float(number) => number.to_string(),
-        Variable::Boolean(flag) => flag.to_string(),
     }
 }
 

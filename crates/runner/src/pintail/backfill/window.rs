@@ -209,7 +209,7 @@ fn end_of(state: StepState, report: Option<&StepReport>) -> (PartitionEnd, Optio
         _ => None,
     });
     match state {
-        StepState::Materialized | StepState::Superseded => (PartitionEnd::Good, None),
+        StepState::Materialized | StepState::Unchanged | StepState::Superseded => (PartitionEnd::Good, None),
         StepState::Cancelled if report.is_some() => (PartitionEnd::Stopped, None),
         StepState::Cancelled | StepState::Waiting | StepState::Running => (PartitionEnd::NotBegun, None),
         StepState::Skipped => (PartitionEnd::Bad, Some("a step before it failed".to_owned())),
