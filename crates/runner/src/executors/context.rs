@@ -43,6 +43,8 @@ pub struct RunContext {
     pub run: RunId,
     /// The variables of scripts.
     pub vars: BTreeMap<String, String>,
+    /// The fingerprints, as the run was planned, of what scripts read and nobody counts versions of.
+    pub prints: BTreeMap<String, String>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// Whether the user wants to stop.

@@ -14,6 +14,7 @@ use pintail_core::sql::classify::{BodyMode, ClassifyContext, SetupAction, manage
 use pintail_engine::parse::BodyParser;
 use pintail_engine::{EngineError, Instance, InstanceOptions};
 
+use super::objects;
 use super::tests_of_project::{THIS, is_this};
 use super::{CompiledProject, CompiledScript, CompiledTest, ParsedText, TestKind};
 use crate::workspace::{Project, ScriptFile, TestFile};
@@ -76,6 +77,10 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     let mut tests: Vec<CompiledTest> = Vec::with_capacity(project.tests.len());
     for ((file, header), body) in project.tests.iter().zip(test_headers).zip(test_bodies) {
         tests.push(compile_test(file, header, body, &names, &mut diagnostics));
+    }
+    let texts = scripts.iter_mut().map(|script| &mut script.text).chain(tests.iter_mut().map(|test| &mut test.text));
+    for text in texts {
+        objects::resolve(text, &project.config, &mut diagnostics);
     }
     check_lakes(&scripts, &names, &mut diagnostics);
     check_named_tests(&scripts, &tests, &mut diagnostics);
@@ -168,7 +173,7 @@ fn compile_script(
     if compiled.cannot_run.as_deref() == Some(WRITES_NOTHING) {
         diagnostics.push(nothing_written(&compiled));
     }
-    compiled.text = ParsedText { path: source.path, blanked: source.text, body, lineage };
+    compiled.text = ParsedText { path: source.path, blanked: source.text, body, lineage, places: Vec::new() };
     check_reads(&compiled, diagnostics);
     compiled
 }
@@ -247,7 +252,7 @@ fn compile_test(
         query,
         setup,
         kind: if is_generic { TestKind::Generic } else { TestKind::Singular },
-        text: ParsedText { path: source.path, blanked: source.text, body, lineage },
+        text: ParsedText { path: source.path, blanked: source.text, body, lineage, places: Vec::new() },
     }
 }
 
@@ -282,9 +287,8 @@ fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
         let is_address = written.trim_start_matches(['\'', '"']).starts_with("volume://");
         let help = match &read.asset {
             Asset::Datatable { .. } => "copy the table into the lake, or read it with a script of another tool",
-            Asset::Object { .. } => "read a local copy; `LOAD httpfs` reads public `https://` addresses",
             Asset::Volume { .. } if is_address => "write the path of the file, such as `landing/orders.csv`",
-            Asset::Volume { .. } | Asset::Lake { .. } => continue,
+            Asset::Object { .. } | Asset::Volume { .. } | Asset::Lake { .. } => continue,
         };
         if told.insert(read.asset.scheme()) {
             let message = format!(
