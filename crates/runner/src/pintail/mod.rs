@@ -43,7 +43,7 @@ pub use status::ScriptStatus;
 pub use testing::{TestReport, TestedScript};
 
 use crate::executors::{Cancel, Keepers, Slot};
-use crate::project::CompiledProject;
+use crate::project::{CompiledProject, reads_objects};
 use crate::workspace::{Catalog, Config, DataPath, StoreUrl};
 
 /// What a face hands in.
@@ -179,6 +179,7 @@ impl Pintail {
             temp_limit: Some(run.temp_limit.0 / slots.max(1)),
             project_root: Some(self.project.root().clone()),
             object_stores: object_stores(&self.project.project.config),
+            reaches_objects: self.project.scripts.iter().any(|script| reads_objects(&script.text)),
             redactor: self.redactor.clone(),
         }
     }

@@ -10,13 +10,13 @@ use pintail_core::plan::{LastChanges, Origin, SliceFacts, SliceVersion};
 use pintail_core::sql::stamp::{StampEntry, from_extra_info};
 use pintail_engine::guard::{OwnerId, is_owner_alive};
 use pintail_engine::lake::{self, Commit};
-use pintail_engine::{LakeLocation, Session};
+use pintail_engine::{LakeLocation, Session, object_store};
 use pintail_store::{LakeStamp, Materialization, RunEnd, RunStatus, SliceState};
 
 use super::changes::{Reading, read_changes};
 use super::{Pintail, RunnerError};
 use crate::executors::AssetMemory;
-use crate::project::{CompiledScript, fingerprint};
+use crate::project::{CompiledScript, fingerprint, object_address};
 
 /// What was observed.
 #[derive(Debug, Default)]
@@ -50,6 +50,8 @@ impl Pintail {
         let mut seen = Observation::default();
         let mut slot = self.take_slot();
         let observed = self.observe_lakes(&mut slot, &mut seen);
+        let scripts: Vec<&CompiledScript> = scripts.into_iter().collect();
+        let observed = observed.and_then(|()| self.observe_objects(&mut slot, &scripts, &mut seen.files));
         self.keep_slot(slot);
         observed?;
         for script in scripts {
@@ -60,6 +62,25 @@ impl Pintail {
             }
         }
         Ok(seen)
+    }
+
+    /// Takes the fingerprints of the objects that `scripts` read.
+    fn observe_objects(
+        &self,
+        slot: &mut crate::executors::Slot,
+        scripts: &[&CompiledScript],
+        prints: &mut BTreeMap<String, String>,
+    ) -> Result<(), RunnerError> {
+        for asset in scripts.iter().flat_map(|script| script.reads()) {
+            let Some(address) = object_address(&self.project.project.config, asset) else { continue };
+            // A key with a placeholder names other objects in each partition: its window says when it is due.
+            if address.contains('{') || prints.contains_key(&asset.to_string()) {
+                continue;
+            }
+            let print = object_store::fingerprint(&slot.session()?, &address)?;
+            prints.insert(asset.to_string(), print);
+        }
+        Ok(())
     }
 
     fn observe_lakes(&self, slot: &mut crate::executors::Slot, seen: &mut Observation) -> Result<(), RunnerError> {

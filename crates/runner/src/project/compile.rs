@@ -15,6 +15,7 @@ use pintail_engine::parse::BodyParser;
 use pintail_engine::{EngineError, Instance, InstanceOptions};
 use sha2::{Digest, Sha256};
 
+use super::objects;
 use super::tests_of_project::{THIS, is_this};
 use super::{CompiledProject, CompiledScript, CompiledTest, ParsedText, TestKind};
 use crate::workspace::{Project, ScriptFile, TestFile};
@@ -80,6 +81,10 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     let mut tests: Vec<CompiledTest> = Vec::with_capacity(project.tests.len());
     for ((file, header), body) in project.tests.iter().zip(test_headers).zip(test_bodies) {
         tests.push(compile_test(file, header, body, &names, &mut diagnostics));
+    }
+    let texts = scripts.iter_mut().map(|script| &mut script.text).chain(tests.iter_mut().map(|test| &mut test.text));
+    for text in texts {
+        objects::resolve(text, &project.config, &mut diagnostics);
     }
     check_lakes(&scripts, &names, &mut diagnostics);
     check_named_tests(&scripts, &tests, &mut diagnostics);
@@ -174,7 +179,8 @@ fn compile_script(
         diagnostics.push(nothing_written(&compiled));
     }
     let has_increments = compiled.increment_column().is_some();
-    compiled.text = ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments };
+    compiled.text =
+        ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, places: Vec::new() };
     check_reads(&compiled, diagnostics);
     compiled
 }
@@ -271,7 +277,14 @@ fn compile_test(
         query,
         setup,
         kind: if is_generic { TestKind::Generic } else { TestKind::Singular },
-        text: ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments: false },
+        text: ParsedText {
+            path: source.path,
+            blanked: source.text,
+            body,
+            lineage,
+            has_increments: false,
+            places: Vec::new(),
+        },
     }
 }
 
@@ -306,9 +319,8 @@ fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
         let is_address = written.trim_start_matches(['\'', '"']).starts_with("volume://");
         let help = match &read.asset {
             Asset::Datatable { .. } => "copy the table into the lake, or read it with a script of another tool",
-            Asset::Object { .. } => "read a local copy; `LOAD httpfs` reads public `https://` addresses",
             Asset::Volume { .. } if is_address => "write the path of the file, such as `landing/orders.csv`",
-            Asset::Volume { .. } | Asset::Lake { .. } => continue,
+            Asset::Object { .. } | Asset::Volume { .. } | Asset::Lake { .. } => continue,
         };
         if told.insert(read.asset.scheme()) {
             let message = format!(

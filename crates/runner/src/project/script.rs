@@ -15,6 +15,7 @@ use pintail_core::sql::strategy::Layout;
 use pintail_core::write::ErrorClass;
 
 use super::CompiledProject;
+use crate::executors::RunContext;
 use crate::workspace::ScriptFile;
 
 /// The identity column when no other name is given.
@@ -33,6 +34,8 @@ pub struct ParsedText {
     pub lineage: BodyLineage,
     /// Whether its partitions are increments of a column, whose bounds have the type of that column.
     pub has_increments: bool,
+    /// What is sent in place of the stores that it names.
+    pub places: Vec<(Span, String)>,
 }
 
 /// A script, compiled.
@@ -192,6 +195,19 @@ impl CompiledScript {
             .into_iter()
             .filter_map(|asset| Some((asset.to_string(), super::fingerprint(&project.project, asset)?)))
             .collect()
+    }
+
+    /// Returns the fingerprints of what the body reads and nobody counts versions of: local files as they are now, tables
+    /// and objects of other programs as they were when the run was planned.
+    pub fn prints_read(&self, ctx: &RunContext) -> BTreeMap<String, String> {
+        let mut prints = self.files_read(&ctx.project);
+        for asset in self.reads() {
+            let key = asset.to_string();
+            if let (false, Some(print)) = (prints.contains_key(&key), ctx.prints.get(&key)) {
+                prints.insert(key, print.clone());
+            }
+        }
+        prints
     }
 
     /// Returns whether attempt `number` that failed with `class` is followed by another one (`retry`).

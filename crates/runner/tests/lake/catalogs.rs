@@ -19,6 +19,8 @@ const PLACES: &str = ".places";
 pub struct Places {
     databases: BTreeMap<String, Database>,
     prefix: Option<ObjectPrefix>,
+    /// The lake whose database was given, whatever the run of the tests wants.
+    given: Option<String>,
 }
 
 fn is_asked(variable: &str, value: &str) -> bool {
@@ -41,8 +43,22 @@ pub fn on_s3() -> bool {
 }
 
 impl Places {
+    /// Returns places whose lake `main` lies in `database`.
+    pub fn on(database: Database) -> Self {
+        let databases = BTreeMap::from([("main".to_owned(), database)]);
+        Self { databases, prefix: None, given: Some("main".to_owned()) }
+    }
+
+    /// Returns the database of the lake `main`.
+    pub fn database(&self) -> &Database {
+        &self.databases["main"]
+    }
+
     /// Makes a place for each lake of the project in `folder` that has none yet.
     pub fn make(&mut self, folder: &Path) {
+        if let Some(lake) = &self.given {
+            write_database(folder, lake, &self.databases[lake]);
+        }
         if !on_postgres() && !on_s3() {
             return;
         }
@@ -50,11 +66,7 @@ impl Places {
         for (name, lake) in &config.lakes {
             if on_postgres() && matches!(lake.catalog, Catalog::Sqlite { .. }) {
                 let database = self.databases.entry(name.to_string()).or_insert_with(database);
-                write(
-                    folder,
-                    &format!("catalog.{name}"),
-                    &[&database.connection_without_password(), &database.password()],
-                );
+                write_database(folder, name.as_str(), database);
             }
         }
         if on_s3() {
@@ -66,7 +78,12 @@ impl Places {
 
 /// Loads the project in `folder` with its lakes where this run wants them.
 pub fn load(folder: &Path) -> Project {
-    let mut project = load_project(folder, None, &Environment::default());
+    load_with(folder, &Environment::default())
+}
+
+/// Does the same with an environment for `${NAME}`.
+pub fn load_with(folder: &Path, environment: &Environment) -> Project {
+    let mut project = load_project(folder, None, environment);
     for (name, lake) in &mut project.config.lakes {
         if let Some([connection, password]) = read(folder, &format!("catalog.{name}")) {
             lake.catalog = Catalog::Postgres { connection, password: Some(SecretString::from(password)) };
@@ -88,6 +105,10 @@ pub fn load(folder: &Path) -> Project {
         project.config.object_stores.insert("test".to_owned(), store);
     }
     project
+}
+
+fn write_database(folder: &Path, lake: &str, database: &Database) {
+    write(folder, &format!("catalog.{lake}"), &[&database.connection_without_password(), &database.password()]);
 }
 
 fn place(folder: &Path, name: &str) -> PathBuf {

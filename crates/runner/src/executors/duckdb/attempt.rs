@@ -317,7 +317,7 @@ impl<'a> Attempt<'a> {
             schema_version: memory.schema_version,
             script_hash: self.script.hash().clone(),
             inputs: self.inputs(),
-            files: self.script.files_read(&self.ctx.project),
+            files: self.script.prints_read(self.ctx),
             atomic: false,
         }
     }
