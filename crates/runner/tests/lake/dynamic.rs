@@ -111,12 +111,12 @@ fn case_b13_a_clock_in_the_future_does_not_move_the_watermark() {
     }
     foreign(
         &folder.open(),
-        "INSERT INTO events VALUES (1, '2026-01-15 09:00+00'), (2, '2026-01-15 10:30+00'), (3, '2026-01-19 00:00+00')",
+        "INSERT INTO events VALUES (1, '2026-01-15 09:00:00+00'), (2, '2026-01-15 10:30:00+00'), (3, '2026-01-19 00:00:00+00')",
     );
     let told = run(&folder.open_at(then), &PlanRequest::default());
     assert_eq!(ids(&folder), ["1", "2"]);
     assert!(told.notes()[0].contains("lie too far ahead of now"), "{:?}", told.notes());
-    foreign(&folder.open(), "INSERT INTO events VALUES (4, '2026-01-15 10:45+00')");
+    foreign(&folder.open(), "INSERT INTO events VALUES (4, '2026-01-15 10:45:00+00')");
     run(&folder.open_at(then), &PlanRequest::default()).assert_good();
     assert_eq!(ids(&folder), ["1", "2", "4"]);
     assert_eq!(planned(&folder.open_at(then), &PlanRequest::default()), Vec::<String>::new());
@@ -152,7 +152,7 @@ fn an_empty_increment_is_unchanged_and_is_not_due_again() {
     let folder = events("append");
     create_events(&folder, "TIMESTAMPTZ");
     folder.run_all().assert_good();
-    foreign(&folder.open(), "INSERT INTO events VALUES (1, '2026-01-01 00:00+00')");
+    foreign(&folder.open(), "INSERT INTO events VALUES (1, '2026-01-01 00:00:00+00')");
     folder.run_all().assert_good();
     foreign(&folder.open(), "DELETE FROM events");
     assert_eq!(state(&folder.run_all()), [StepState::Unchanged]);
@@ -191,7 +191,7 @@ SELECT id, ts FROM events
 ",
     );
     create_events(&folder, "TIMESTAMPTZ");
-    foreign(&folder.open(), "INSERT INTO events VALUES (1, '2026-01-01 00:00+00')");
+    foreign(&folder.open(), "INSERT INTO events VALUES (1, '2026-01-01 00:00:00+00')");
     folder.run_all().assert_good();
     folder.write(
         "//- pipelines/copy.sql

@@ -86,7 +86,7 @@ SELECT count(*) AS n FROM raw WHERE in_partition(ts)
     foreign(&pintail, "CREATE TABLE raw (ts TIMESTAMPTZ, n INTEGER); ALTER TABLE raw SET PARTITIONED BY (day(ts))");
     foreign(
         &pintail,
-        "INSERT INTO raw SELECT TIMESTAMPTZ '2026-01-01 08:00+00' + to_days(d::INTEGER), 1 FROM range(4) t(d)",
+        "INSERT INTO raw SELECT TIMESTAMPTZ '2026-01-01 08:00:00+00' + to_days(d::INTEGER), 1 FROM range(4) t(d)",
     );
     run(&pintail, &by_state("missing")).assert_good();
     foreign(&pintail, "INSERT INTO raw VALUES ('2026-01-02 23:59:59.999999+00', 2)");
@@ -103,7 +103,7 @@ SELECT count(*) AS n FROM raw WHERE in_partition(ts)
     // An unpartitioned table cannot tell: every day counts.
     foreign(&pintail, "ALTER TABLE raw RESET PARTITIONED BY");
     run(&pintail, &by_state("stale")).assert_good();
-    foreign(&pintail, "INSERT INTO raw VALUES ('2026-01-03 10:00+00', 2)");
+    foreign(&pintail, "INSERT INTO raw VALUES ('2026-01-03 10:00:00+00', 2)");
     assert_eq!(states(&pintail, None), ["daily 2026-01-01..2026-01-04 stale (ducklake://main/raw changed)"]);
 }
 

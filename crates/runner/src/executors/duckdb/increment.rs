@@ -331,21 +331,22 @@ impl<'a> Column<'a> {
         };
         let floor = match self.kind {
             KeyKind::Instant | KeyKind::Timestamp | KeyKind::Date => "'-infinity'".to_owned(),
-            KeyKind::Number => format!("CAST(TRY_CAST(min(k) - 1 AS {}) AS VARCHAR)", self.table.data_type),
-            KeyKind::Text => "CASE WHEN min(k) > '' THEN '' END".to_owned(),
+            KeyKind::Number => format!("CAST(TRY_CAST(TRY(low - 1) AS {}) AS VARCHAR)", self.table.data_type),
+            KeyKind::Text => "CASE WHEN low > '' THEN '' END".to_owned(),
         };
         let micros = match self.kind.is_time() {
             true => format!("epoch_us(CAST(min(k) FILTER (WHERE {beyond} AND isfinite(k)) AS TIMESTAMPTZ))"),
             false => "CAST(NULL AS BIGINT)".to_owned(),
         };
         let sql = format!(
-            "SELECT CAST(max(k) FILTER (WHERE {within}) AS VARCHAR),
-                    {floor},
-                    count(*) FILTER (WHERE k IS NULL),
-                    count(*) FILTER (WHERE {beyond}),
-                    CAST(min(k) FILTER (WHERE {beyond}) AS VARCHAR),
-                    {micros}
-             FROM (SELECT {key} AS k FROM {relation} {condition})",
+            "SELECT upto, {floor}, nulls, ahead, first_ahead, ahead_micros
+             FROM (SELECT CAST(max(k) FILTER (WHERE {within}) AS VARCHAR) AS upto,
+                          min(k) AS low,
+                          count(*) FILTER (WHERE k IS NULL) AS nulls,
+                          count(*) FILTER (WHERE {beyond}) AS ahead,
+                          CAST(min(k) FILTER (WHERE {beyond}) AS VARCHAR) AS first_ahead,
+                          {micros} AS ahead_micros
+                   FROM (SELECT {key} AS k FROM {relation} {condition}))",
             relation = self.table.relation,
         );
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
