@@ -6,7 +6,8 @@
 use chrono::{DateTime, Utc};
 use pintail_core::id::{LakeName, RunId, SnapshotId};
 
-use crate::encoding::{Fields, Row, micros};
+use crate::database::{Row, query};
+use crate::encoding::{Fields, micros};
 use crate::error::{ReadContext, ReadError};
 use crate::materialization::AssetKey;
 use crate::open::Store;
@@ -49,8 +50,8 @@ impl Store {
             WHERE made.project = $1 AND (ranked.place <= $2 OR $3 <= made.finished)
             GROUP BY made.asset, made.run, made.lake, made.snapshot, made.inputs
             ORDER BY made.asset, max(made.finished) DESC, made.run DESC, made.snapshot";
-        let query = sqlx::query(sql).bind(self.project_text()).bind(keep_runs).bind(micros(since));
-        let rows = query.fetch_all(self.readers()).await;
+        let query = query(sql).bind(self.project_text()).bind(keep_runs).bind(micros(since));
+        let rows = query.read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(KeptInputs::from_row).collect())
             .reading(|| "what past runs need".to_owned())
     }

@@ -4,7 +4,8 @@
 
 use pintail_core::id::ScriptHash;
 
-use crate::encoding::{Fields, Row, Tx};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::Fields;
 use crate::error::{ReadContext, ReadError, WriteContext, WriteError};
 use crate::open::Store;
 
@@ -23,23 +24,26 @@ impl Store {
     /// Remembers the texts of the scripts of a run, in one transaction. Call it when the run begins.
     pub async fn remember_scripts(&self, scripts: &[ScriptText]) -> Result<(), WriteError> {
         let operation = || format!("remember the texts of {} scripts", scripts.len());
-        let mut tx = self.begin_write().await.writing(operation)?;
-        for script in scripts {
-            self.insert_script(&mut tx, script).await.writing(operation)?;
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            for script in scripts {
+                self.insert_script(&mut tx, script).await.writing(operation)?;
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
-    async fn insert_script(&self, tx: &mut Tx<'_>, script: &ScriptText) -> Result<(), sqlx::Error> {
+    async fn insert_script(&self, tx: &mut Tx, script: &ScriptText) -> Result<(), sqlx::Error> {
         let sql = "
             INSERT INTO script_text (project, hash, path, text) VALUES ($1, $2, $3, $4)
             ON CONFLICT (project, hash) DO NOTHING";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(script.hash.as_str())
             .bind(&script.path)
             .bind(&script.text)
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         Ok(())
     }
@@ -47,7 +51,7 @@ impl Store {
     /// Returns the text with this hash, or `None` when no run of this store had it.
     pub async fn script_text(&self, hash: &ScriptHash) -> Result<Option<ScriptText>, ReadError> {
         let sql = "SELECT * FROM script_text WHERE project = $1 AND hash = $2";
-        let row = sqlx::query(sql).bind(self.project_text()).bind(hash.as_str()).fetch_optional(self.readers()).await;
+        let row = query(sql).bind(self.project_text()).bind(hash.as_str()).read_optional(self.database()).await;
         row.and_then(|row| row.as_ref().map(ScriptText::from_row).transpose())
             .reading(|| format!("the text of script {hash}"))
     }

@@ -22,6 +22,7 @@ pub mod rollback;
 pub mod run;
 pub mod show;
 pub mod state;
+pub mod status;
 pub mod test;
 
 use crate::app::App;
@@ -36,6 +37,7 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::New(args) => new::run(&args, app),
         Command::Check(args) => check::run(&args, app),
         Command::Plan(args) => plan::run(&args, app),
+        Command::Status(args) => status::run(&args, app),
         Command::Run(args) => run::run(&args, app),
         Command::Backfill(args) => backfill::run(&args, app),
         Command::Preview(args) => preview::run(&args, app),

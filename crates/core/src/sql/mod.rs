@@ -12,6 +12,7 @@ pub mod restore;
 pub mod rewrite;
 pub mod stamp;
 pub mod strategy;
+pub mod window_columns;
 
 #[cfg(test)]
 pub(crate) mod fixture;

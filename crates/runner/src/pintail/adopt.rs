@@ -52,7 +52,7 @@ impl Pintail {
             return Err(RunnerError::Usage { message: format!("Pintail writes {asset} already; nothing to adopt") });
         }
         let mut slot = self.take_slot();
-        if location.exists() {
+        if location.exists()? {
             slot.attach_existing(location)?;
         }
         slot.attach_for_writing(location)?;
@@ -75,6 +75,7 @@ impl Pintail {
             generation: 0,
             partition: None,
             window: None,
+            increment: None,
             strategy: "adopt".to_owned(),
             deleted: 0,
             inserted: 0,

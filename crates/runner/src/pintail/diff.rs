@@ -9,7 +9,7 @@ use pintail_core::annotation::{TestCheck, WriteStrategy};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::nearest;
 use pintail_core::id::SnapshotId;
-use pintail_core::partition::PartitionKey;
+use pintail_core::partition::{PartitionKey, value_key};
 use pintail_core::sql::diff::{Comparison, ShapeChange, Side, shape_changes};
 use pintail_engine::Session;
 use pintail_engine::lake::{self, TableFacts};
@@ -149,11 +149,17 @@ impl Pintail {
     /// Returns the partition that `text` names of the script that writes `asset`.
     pub(super) fn partition_of(&self, asset: &Asset, text: Option<&str>) -> Result<Option<PartitionKey>, RunnerError> {
         let Some(text) = text else { return Ok(None) };
-        let spec = self.writer_of(asset).and_then(CompiledScript::time_spec);
-        let Some(spec) = spec else {
-            return Err(RunnerError::Usage { message: format!("{asset} has no partitions that a script declares") });
-        };
-        spec.parse_key(text).map(Some).map_err(|error| RunnerError::Usage { message: error.to_string() })
+        let wrong = |error: String| RunnerError::Usage { message: error };
+        match self.writer_of(asset) {
+            Some(script) if script.time_spec().is_some() => {
+                let spec = script.time_spec().expect("it was asked for just now");
+                spec.parse_key(text).map(Some).map_err(|error| wrong(error.to_string()))
+            }
+            Some(script) if script.payload_path().is_some() => {
+                value_key(text).map(Some).map_err(|error| wrong(error.to_string()))
+            }
+            _ => Err(wrong(format!("{asset} has no partitions that a script declares"))),
+        }
     }
 
     /// Returns the script that writes `asset`.

@@ -18,7 +18,7 @@ use pintail_engine::lake::maintain::{self as upkeep, LastChange, LastChangesByNa
 use pintail_engine::lake::{self, Commit};
 use pintail_engine::{EngineError, LakeLocation, Session};
 
-use super::observe::{changed_tables, dropped_tables, names_by_id};
+use super::changes::{changed_tables, dropped_tables, names_by_id};
 use super::pins::holds_of;
 use super::{Pintail, RunnerError};
 
@@ -209,7 +209,7 @@ impl Pintail {
         let lane = location.lane();
         let mut gone = Vec::new();
         for chunk in ids.chunks(CHUNK) {
-            let pass = lane.enter()?;
+            let pass = lane.enter_exclusively()?;
             let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
             let free = still_free(chunk, &holds_of(&pins));
             upkeep::expire(session, &alias, &free)?;

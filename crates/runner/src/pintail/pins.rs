@@ -98,7 +98,7 @@ impl Pintail {
     pub(super) fn lakes_named(&self, name: Option<&str>) -> Result<Vec<&LakeLocation>, RunnerError> {
         match name {
             Some(name) => Ok(vec![self.lake_named(&LakeName(name.to_owned()))?]),
-            None => Ok(self.lakes.values().filter(|lake| lake.exists()).collect()),
+            None => self.existing_lakes(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Pintail {
             }
         }
         let nothing = BTreeMap::new();
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             let wanted = wanted.get(&location.name).unwrap_or(&nothing);
             let guard = self.guard(location)?;
             self.runtime

@@ -86,7 +86,7 @@ impl Pintail {
             let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             return Err(RunnerError::NotFound { message: format!("there is no lake `{name}`{hint}") });
         };
-        if !location.exists() {
+        if !location.exists()? {
             let message = format!("lake `{name}` does not exist yet; `pintail run` makes it");
             return Err(RunnerError::NotFound { message });
         }

@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
+mod catalogs;
 mod harness;
 mod processes;
 
 mod atomic;
+mod backfills;
 mod basics;
 mod crashes;
 mod data_tests;
+mod dynamic;
 mod examples;
 mod failures;
 mod groups;
@@ -17,11 +20,14 @@ mod lineage;
 mod maintenance;
 mod memory;
 mod names;
+mod objects;
 mod ownership;
 mod positions;
+mod postgres;
 mod races;
 mod runs;
 mod schema_changes;
+mod states;
 mod steps;
 mod strategies;
 mod versions;

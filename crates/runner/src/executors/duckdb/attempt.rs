@@ -43,6 +43,8 @@ pub struct Attempt<'a> {
     pub alias: String,
     /// The temp table that holds what the query gave.
     pub stage: Relation,
+    /// Whether the target is known not to exist, so that nobody needs to look.
+    pub is_absent: bool,
     /// Whether the stage is made inside the write transaction, so that nothing can have changed since.
     pub stages_inside: bool,
     /// The lake's guard.
@@ -84,11 +86,22 @@ pub struct Landed {
     pub schema: Option<Schema>,
 }
 
+/// A version that is what the attempt would have written.
+#[derive(Clone, Debug)]
+pub struct Confirmed {
+    /// Its snapshot.
+    pub snapshot: SnapshotId,
+    /// What a commit would have said.
+    pub entry: StampEntry,
+}
+
 /// How an attempt ended well.
 #[derive(Clone, Debug)]
 pub enum Ended {
     /// It committed.
     Landed(Box<Landed>),
+    /// There was nothing to write.
+    Unchanged(Box<Confirmed>),
     /// A newer run was there first.
     Superseded {
         /// Its snapshot.
@@ -127,6 +140,7 @@ impl<'a> Attempt<'a> {
             lake,
             alias: lake.write_alias(),
             stage: stage_of(job),
+            is_absent: false,
             stages_inside: false,
             guard,
             slot,
@@ -150,6 +164,7 @@ impl<'a> Attempt<'a> {
             id: AttemptId(crate::new_id()),
             number: self.number + 1,
             alias: self.lake.write_alias(),
+            is_absent: false,
             stages_inside: false,
             pins: self.job.pins.clone(),
             notes: Vec::new(),
@@ -212,7 +227,11 @@ impl<'a> Attempt<'a> {
     /// A table whose shape nobody has changed since this run described it is not described again: that costs as much as
     /// writing a small slice.
     pub fn target_table(&self, session: &Session, head: SnapshotId) -> Result<Option<TableFacts>, StepFailure> {
-        if let Some((known, _)) = self.ctx.memory_of(self.asset).table {
+        let memory = self.ctx.memory_of(self.asset);
+        if self.is_absent && memory.table.is_none() {
+            return Ok(None);
+        }
+        if let Some((known, _)) = memory.table {
             self.catch_up(session, Some(&known), head)?;
             if let Some(facts) = self.ctx.memory_of(self.asset).described_table() {
                 return Ok(Some(facts.clone()));
@@ -295,6 +314,7 @@ impl<'a> Attempt<'a> {
             generation: memory.generation,
             partition: self.partition().cloned(),
             window: self.job.step.window,
+            increment: self.ctx.increment_of(&self.job.id).map(|open| open.increment),
             strategy: self.script.strategy_word().to_owned(),
             deleted: 0,
             inserted: 0,
@@ -302,7 +322,7 @@ impl<'a> Attempt<'a> {
             schema_version: memory.schema_version,
             script_hash: self.script.hash().clone(),
             inputs: self.inputs(),
-            files: self.script.files_read(&self.ctx.project),
+            files: self.script.prints_read(self.ctx),
             atomic: false,
             restored: None,
         }
@@ -330,6 +350,8 @@ pub fn strategy_of(script: &CompiledScript, step: &Step) -> WriteStrategy {
     }
     match script.strategy() {
         WriteStrategy::Merge { .. } | WriteStrategy::Append if step.full_refresh => WriteStrategy::Replace,
+        // An increment has no rows of its own before it is written: there is nothing to replace.
+        WriteStrategy::Replace if script.increment_column().is_some() && !step.full_refresh => WriteStrategy::Append,
         declared => declared,
     }
 }

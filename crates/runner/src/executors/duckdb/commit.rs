@@ -7,7 +7,7 @@ use pintail_core::plan::Content;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
-use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, fence, guards, judge};
+use pintail_core::sql::strategy::{CREATE_FILLED, GuardCounts, GuardKind, GuardRules, fence, guards, judge};
 use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::lake::{self, Commit, Concern, SliceConcern, TableFacts};
@@ -218,7 +218,8 @@ pub fn sample(session: &Session, sql: &str) -> Result<Sample, StepFailure> {
     Ok(Sample { columns: result.column_names(), rows: result.text_rows()? })
 }
 
-/// Sends the write and counts; a write without any effect touches the fence, so that it has a snapshot to be stamped.
+/// Sends the write and counts. A write without any effect touches the fence, so that it has a snapshot to be stamped;
+/// where the catalog sees no conflict between two writes that delete nothing, such a write touches it too.
 fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape) -> Result<Counts, StepFailure> {
     let mut counts = Counts::default();
     for statement in &shape.statements {
@@ -227,10 +228,15 @@ fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape
             Effect::Delete => counts.deleted += changed,
             Effect::Insert => counts.inserted += changed,
             Effect::Ddl => counts.ddl = true,
+            Effect::CreateFilled => {
+                counts.ddl = true;
+                counts.inserted += changed;
+            }
             Effect::None => {}
         }
     }
-    if counts.deleted == 0 && counts.inserted == 0 && !counts.ddl {
+    let needs_fence = counts.inserted == 0 || !attempt.lake.conflicts_on_empty_delete();
+    if counts.deleted == 0 && !counts.ddl && needs_fence {
         transaction.run(&fence(&attempt.alias, attempt.asset))?;
     }
     Ok(counts)
@@ -240,6 +246,7 @@ enum Effect {
     Delete,
     Insert,
     Ddl,
+    CreateFilled,
     None,
 }
 
@@ -249,6 +256,7 @@ fn effect(statement: &Statement) -> Effect {
         // Rows that are only carried into the new table are no rows of this write.
         Some("INSERT") if statement.purpose == "insert the kept rows" => Effect::None,
         Some("INSERT") => Effect::Insert,
+        Some("CREATE") if statement.purpose == CREATE_FILLED => Effect::CreateFilled,
         Some("CREATE") if statement.sql.contains("TEMP TABLE") => Effect::None,
         Some("CREATE" | "ALTER" | "COMMENT") => Effect::Ddl,
         _ => Effect::None,

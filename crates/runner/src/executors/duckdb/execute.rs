@@ -10,7 +10,7 @@ use pintail_store::NewAttempt;
 
 use super::attempt::{Attempt, Ended};
 use super::staging::{self, Staged};
-use super::{commit, manual, view};
+use super::{commit, increment, manual, view};
 use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
 
 /// Does one step and says what became of it.
@@ -101,6 +101,11 @@ impl Attempt<'_> {
             WriteStrategy::View => self.tries(slot, staged, view::try_once),
             WriteStrategy::Manual => manual::run(self, slot),
             _ => self.tries(slot, staged, |attempt, slot, staged| {
+                if staged.is_none()
+                    && let Some(ended) = increment::begin(attempt, slot)?
+                {
+                    return Ok(ended);
+                }
                 staging::stage_if_needed(attempt, slot, staged)?;
                 commit::write(attempt, staged.as_mut().expect("it was staged just now"))
             }),
@@ -168,9 +173,19 @@ impl Attempt<'_> {
                     staged = None;
                 }
             }
+            if failure.class == ErrorClass::Transient && !self.lake.needs_keeper() {
+                // The instance's connections to the server are broken, and it does not make new ones.
+                staged = None;
+                slot.discard();
+            }
             // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.
             let jitter = u64::from((self.ctx.now)().timestamp_subsec_micros() % 20);
-            self.ctx.pause(Duration::from_millis(5 * u64::from(tries) + jitter));
+            let pause = match failure.class {
+                // A server that restarts is away for seconds.
+                ErrorClass::Transient => 50 << tries.min(7),
+                _ => 5 * u64::from(tries),
+            };
+            self.ctx.pause(Duration::from_millis(pause + jitter));
         }
     }
 }

@@ -66,11 +66,24 @@ struct Sliced {
     identity: Option<(String, String)>,
 }
 
+impl Sliced {
+    /// The slice of a partition that is a value: the rows whose identity column holds it.
+    fn of_value(column: &str, key: &PartitionKey) -> Self {
+        Self {
+            partition_by: PartitionBy::Identity(column.to_owned()),
+            slice: Slice::identity(column, key),
+            window: None,
+            identity: Some((column.to_owned(), key.to_string())),
+        }
+    }
+}
+
 /// Returns the write, or why it must not happen.
 pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
     let script = facts.script;
     let sliced = match (script.time_spec(), &facts.step.partition) {
         (Some(spec), Some(key)) => Some(sliced(script, facts.staged, spec, key)?),
+        (None, Some(key)) => Some(Sliced::of_value(script.identity_column(), key)),
         _ => None,
     };
     let identity = sliced.as_ref().and_then(|sliced| sliced.identity.clone());
@@ -190,16 +203,21 @@ fn statements(facts: &ShapeFacts<'_>, shape: &Shape, layout: &Layout) -> Result<
 
 /// Returns the rows of `key` in a table or stage of `script` with the columns `schema`.
 pub fn slice_of(script: &CompiledScript, schema: &Schema, key: &PartitionKey) -> Result<Slice, StepFailure> {
-    let Some(spec) = script.time_spec() else {
-        let message = format!("`{}` has no partitions", script.name());
-        return Err(StepFailure::user(Code::ENGINE_ERROR, "find the slice", message));
-    };
-    Ok(sliced(script, schema, spec, key)?.slice)
+    match script.time_spec() {
+        Some(spec) => Ok(sliced(script, schema, spec, key)?.slice),
+        None => Ok(Sliced::of_value(script.identity_column(), key).slice),
+    }
 }
 
 /// Returns how the table of `script` with the columns `schema` is partitioned.
 pub fn partitions_of(script: &CompiledScript, schema: &Schema) -> Result<PartitionBy, StepFailure> {
-    let Some(spec) = script.time_spec() else { return Ok(PartitionBy::Nothing) };
+    let Some(spec) = script.time_spec() else {
+        let has_values = script.payload_path().is_some();
+        return Ok(match has_values {
+            true => PartitionBy::Identity(script.identity_column().to_owned()),
+            false => PartitionBy::Nothing,
+        });
+    };
     // Which partition is asked for makes no difference to the layout.
     let key = spec.last_closed(chrono::DateTime::UNIX_EPOCH);
     Ok(sliced(script, schema, spec, &key)?.partition_by)

@@ -60,6 +60,8 @@ pub struct Bench {
     base: SnapshotId,
     pins: Rc<HeldPins>,
     watch: Rc<CancelWatch>,
+    /// The targets that are known not to exist.
+    absent: BTreeSet<(String, String)>,
 }
 
 impl Bench {
@@ -76,7 +78,19 @@ impl Bench {
         for name in needed {
             pins.attach(attempt, slot, name)?;
         }
-        Ok(Self { session, base, pins: Rc::new(pins), watch })
+        Ok(Self { session, base, pins: Rc::new(pins), watch, absent: BTreeSet::new() })
+    }
+
+    /// Looks which of `targets`, schemas and tables, do not exist, so that nobody has to look for each.
+    pub fn find_absent(&mut self, alias: &str, targets: &[(&str, &str)]) -> Result<(), StepFailure> {
+        let absent = lake::absent_names(&self.session, alias, targets)?;
+        self.absent = absent.into_iter().map(|(schema, table)| (schema.to_owned(), table.to_owned())).collect();
+        Ok(())
+    }
+
+    /// Returns the session, shared.
+    pub fn shared_session(&self) -> Rc<Session> {
+        self.session.clone()
     }
 
     /// Returns the session.
@@ -84,9 +98,16 @@ impl Bench {
         &self.session
     }
 
+    /// Returns whether the target of `attempt` is known not to exist.
+    pub fn lacks(&self, attempt: &Attempt<'_>) -> bool {
+        let (schema, table) = attempt.table;
+        !self.absent.is_empty() && self.absent.contains(&(schema.to_owned(), table.to_owned()))
+    }
+
     /// Returns an empty stage on it for `attempt`.
     pub fn stage(&self, attempt: &mut Attempt<'_>) -> Staged {
         attempt.pins.entry(attempt.lake.name.clone()).or_insert(self.base);
+        attempt.is_absent = self.lacks(attempt);
         Staged {
             session: self.session.clone(),
             schema: Schema::default(),
@@ -190,11 +211,7 @@ impl HeldPins {
     fn attach(&mut self, attempt: &Attempt<'_>, slot: &mut Slot, name: &LakeName) -> Result<(), StepFailure> {
         let Some(location) = attempt.ctx.lakes.get(name) else { return Ok(()) };
         let Some(pin) = attempt.pins.get(name).copied() else {
-            return Err(EngineError::LakeMissing {
-                lake: name.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            }
-            .into());
+            return Err(location.missing().into());
         };
         if let Some(guard) = attempt.ctx.guards.get(name) {
             let reason = format!("run {} reads it", attempt.ctx.run);
@@ -399,8 +416,7 @@ pub fn prepare_session(
     upstream: Option<SnapshotId>,
 ) -> Result<(), StepFailure> {
     if script.reads_lakes(&ctx.project) {
-        let name = ctx.project.default_lake.sql_name();
-        session.batch("use the default lake", &format!("USE {}", Ident::new(name)))?;
+        session.use_database(ctx.project.default_lake.sql_name())?;
     }
     set_step_variables(session, ctx, job, script, upstream)?;
     for span in script.setup_spans() {
@@ -429,6 +445,7 @@ fn set_step_variables(
         window: job.step.window,
         first_run: job.step.full_refresh || !memory.has_version,
         upstream_snapshot: upstream.map(|snapshot| snapshot.0),
+        increment: ctx.increment_of(&job.id),
     };
     let vars: Vec<(String, String)> = ctx.vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let settings = settings(script, &variables, &vars);
