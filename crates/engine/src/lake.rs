@@ -19,10 +19,12 @@ use crate::session::Session;
 mod commits;
 mod create;
 mod server;
+mod slices;
 
 pub use server::ServerFacts;
 
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
+pub use slices::{Feed, LiveTable, live_tables, newest_stamps};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";

@@ -10,6 +10,7 @@ pub mod data_test;
 pub mod rewrite;
 pub mod stamp;
 pub mod strategy;
+pub mod window_columns;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AttemptId, LakeName, RunId, ScriptHash, SnapshotId, StepId, TableId};
-use crate::partition::{PartitionKey, Window};
+use crate::partition::{Increment, PartitionKey, Window};
 
 /// One slice that a commit wrote.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct StampEntry {
     /// The partition's window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
+    /// What an increment consumed, for `partitioned dynamic key=<column>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub increment: Option<Increment>,
     /// `replace`, `merge`, `append`, `history`, `view`, `manual`, or a word of [`StampEntry::NO_VERSION`].
     pub strategy: String,
     /// Rows deleted by the write.
@@ -188,6 +191,7 @@ mod tests {
                 start: Utc.with_ymd_and_hms(2026, 1, 2, 5, 0, 0).unwrap(),
                 end: Utc.with_ymd_and_hms(2026, 1, 3, 5, 0, 0).unwrap(),
             }),
+            increment: None,
             strategy: "replace".into(),
             deleted: 8,
             inserted: 10,

@@ -254,6 +254,7 @@ impl World {
             generation: 0,
             partition,
             window: None,
+            increment: None,
             strategy: "replace".to_owned(),
             deleted: 0,
             inserted: writer.staged,

@@ -75,6 +75,7 @@ impl Pintail {
             generation: 0,
             partition: None,
             window: None,
+            increment: None,
             strategy: "adopt".to_owned(),
             deleted: 0,
             inserted: 0,

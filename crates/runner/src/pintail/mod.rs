@@ -5,11 +5,16 @@
 mod adopt;
 mod ask;
 mod backfill;
+mod changes;
 mod error;
 mod observe;
 mod planning;
+mod runnable;
 mod running;
+mod selecting;
+mod status;
 mod testing;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,10 +31,15 @@ use tokio::runtime::Runtime;
 
 pub use adopt::Adopted;
 pub use ask::{Rebuilt, RunInfo, TableInfo};
-pub use backfill::BackfillRange;
+pub use backfill::{
+    BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
+    Estimate, UnwrittenUpstream,
+};
 pub use error::RunnerError;
 pub use observe::Observation;
 pub use planning::PlanRequest;
+pub use selecting::asks_for_state;
+pub use status::ScriptStatus;
 pub use testing::{TestReport, TestedScript};
 
 use crate::executors::{Cancel, Keepers, Slot};

@@ -13,7 +13,22 @@ use super::{Observation, Pintail, RunnerError};
 use crate::executors::RunContext;
 use crate::run::{RunEvent, RunSummary, dispatch};
 use crate::with_sources;
-use crate::workspace::Variable;
+
+/// What a run is a part of.
+pub(super) struct RunAs {
+    /// Its id.
+    pub(super) run: RunId,
+    /// What started it.
+    pub(super) triggered_by: String,
+    /// Steps at once; as configured when absent.
+    pub(super) slots: Option<u64>,
+}
+
+impl RunAs {
+    fn manual() -> Self {
+        Self { run: RunId(crate::new_id()), triggered_by: "manual".to_owned(), slots: None }
+    }
+}
 
 impl Pintail {
     /// Does `plan` and tells what happens. A run that fails is a summary, not an error.
@@ -23,13 +38,27 @@ impl Pintail {
         seen: &Observation,
         tell: &mut dyn FnMut(RunEvent),
     ) -> Result<RunSummary, RunnerError> {
+        self.run_as(plan, seen, &RunAs::manual(), tell)
+    }
+
+    /// Does `plan` as a part of something larger.
+    pub(super) fn run_as(
+        &self,
+        plan: &Plan,
+        seen: &Observation,
+        how: &RunAs,
+        tell: &mut dyn FnMut(RunEvent),
+    ) -> Result<RunSummary, RunnerError> {
         let started = Instant::now();
+        let slots = how.slots.unwrap_or(self.slots());
         for lake in self.lakes.values() {
-            lake.require_connections(self.slots())?;
+            lake.require_connections(slots)?;
         }
-        let ctx = Arc::new(self.context(crate::new_id(), seen)?);
+        let mut ctx = self.context(how.run.0.clone(), seen)?;
+        ctx.instance = self.instance_options(slots);
+        let ctx = Arc::new(ctx);
         let ids: Vec<StepId> = plan.steps.iter().map(|_| StepId(crate::new_id())).collect();
-        self.begin(&ctx, plan, &ids)?;
+        self.begin(&ctx, plan, &ids, &how.triggered_by)?;
         tell(RunEvent::Started { run: ctx.run.clone(), steps: plan.steps.clone() });
         let pins = match self.pin_inputs(&ctx, plan) {
             Ok(pins) => pins,
@@ -38,8 +67,10 @@ impl Pintail {
                 return Err(error);
             }
         };
-        let slots = usize::try_from(self.slots()).unwrap_or(1);
-        let summary = dispatch(&ctx, plan, &ids, slots, Some(self.take_slot()), tell);
+        // The observing slot has its share of memory by the configured number; with another number it goes.
+        let warm = Some(self.take_slot()).filter(|_| slots == self.slots());
+        let slots = usize::try_from(slots).unwrap_or(1);
+        let summary = dispatch(&ctx, plan, &ids, slots, warm, tell);
         for (guard, pin) in pins {
             if let Err(error) = self.runtime.block_on(guard.unpin(pin)) {
                 tracing::warn!(%error, "a pin of the run could not be removed");
@@ -87,12 +118,12 @@ impl Pintail {
         Ok(pins)
     }
 
-    fn begin(&self, ctx: &RunContext, plan: &Plan, ids: &[StepId]) -> Result<(), RunnerError> {
+    fn begin(&self, ctx: &RunContext, plan: &Plan, ids: &[StepId], triggered_by: &str) -> Result<(), RunnerError> {
         let owner = ctx.guards.values().next().map_or_else(String::new, |guard| guard.owner().to_string());
         let run = NewRun {
             id: ctx.run.clone(),
             command: self.settings.command.iter().map(|word| self.redactor.redact(word)).collect(),
-            triggered_by: "manual".to_owned(),
+            triggered_by: triggered_by.to_owned(),
             pins: plan.pins.clone(),
             owner: PresenceId(owner),
             started: (self.settings.now)(),
@@ -148,21 +179,13 @@ impl Pintail {
             keepers: self.keepers.clone(),
             faults: self.settings.faults.clone(),
             run: RunId(run),
-            vars: vars.map(|(name, value)| (name.clone(), variable_text(value))).collect(),
+            vars: vars.map(|(name, value)| (name.clone(), value.text())).collect(),
             prints: seen.files.clone(),
             memory: Mutex::new(seen.memory.clone()),
+            increments: Mutex::default(),
             cancel: self.cancel.clone(),
             now: self.settings.now,
         })
-    }
-}
-
-fn variable_text(value: &Variable) -> String {
-    match value {
-        Variable::Text(text) => text.clone(),
-        Variable::Integer(number) => number.to_string(),
-        Variable::Float(number) => number.to_string(),
-        Variable::Boolean(flag) => flag.to_string(),
     }
 }
 

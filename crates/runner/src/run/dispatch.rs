@@ -89,7 +89,7 @@ impl<'p> Board<'p> {
     }
 
     /// Returns the next step to do, and with it all that may share its commit: those that write the same lake at the same
-    /// pins, each asset once.
+    /// pins. Slices of one table share it once the table is there: who makes it must be alone.
     fn take_jobs(&mut self, ctx: &RunContext) -> Vec<StepJob> {
         let Some(first) = self.ready.pop_first() else { return Vec::new() };
         let mut jobs = vec![self.start(first)];
@@ -102,7 +102,8 @@ impl<'p> Board<'p> {
             let is_alike = asset.and_then(Asset::lake) == self.plan.steps[first].asset.as_ref().and_then(Asset::lake)
                 && self.pins_of(index) == jobs[0].pins
                 && self.may_share(ctx, index);
-            if is_alike && asset.is_some_and(|asset| assets.insert(asset)) {
+            let is_there = |asset: &Asset| ctx.memory_of(asset).has_version;
+            if is_alike && asset.is_some_and(|asset| assets.insert(asset) || is_there(asset)) {
                 self.ready.remove(&index);
                 jobs.push(self.start(index));
             }
@@ -153,7 +154,7 @@ impl<'p> Board<'p> {
     fn finish(&mut self, index: usize, state: StepState) -> Vec<usize> {
         self.states[index] = state;
         let mut lost = Vec::new();
-        let is_good = matches!(state, StepState::Materialized | StepState::Superseded);
+        let is_good = matches!(state, StepState::Materialized | StepState::Unchanged | StepState::Superseded);
         for after in self.after[index].clone() {
             self.open_before[after] -= 1;
             if !is_good && self.states[after] == StepState::Waiting {
@@ -421,6 +422,7 @@ fn settle(ctx: &RunContext, board: &mut Board<'_>, report: Box<StepReport>, tell
             board.landed[index] = lake.zip(*snapshot);
             StepState::Materialized
         }
+        StepOutcome::Unchanged { .. } => StepState::Unchanged,
         StepOutcome::Superseded { snapshot, .. } => {
             let lake = board.plan.steps[index].asset.as_ref().and_then(|asset| asset.lake()).cloned();
             board.landed[index] = lake.map(|lake| (lake, *snapshot));

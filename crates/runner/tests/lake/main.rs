@@ -7,9 +7,11 @@ mod harness;
 mod processes;
 
 mod atomic;
+mod backfills;
 mod basics;
 mod crashes;
 mod data_tests;
+mod dynamic;
 mod examples;
 mod failures;
 mod groups;
@@ -24,5 +26,6 @@ mod postgres;
 mod races;
 mod runs;
 mod schema_changes;
+mod states;
 mod steps;
 mod strategies;

@@ -86,11 +86,22 @@ pub struct Landed {
     pub schema: Option<Schema>,
 }
 
+/// A version that is what the attempt would have written.
+#[derive(Clone, Debug)]
+pub struct Confirmed {
+    /// Its snapshot.
+    pub snapshot: SnapshotId,
+    /// What a commit would have said.
+    pub entry: StampEntry,
+}
+
 /// How an attempt ended well.
 #[derive(Clone, Debug)]
 pub enum Ended {
     /// It committed.
     Landed(Box<Landed>),
+    /// There was nothing to write.
+    Unchanged(Box<Confirmed>),
     /// A newer run was there first.
     Superseded {
         /// Its snapshot.
@@ -298,6 +309,7 @@ impl<'a> Attempt<'a> {
             generation: memory.generation,
             partition: self.partition().cloned(),
             window: self.job.step.window,
+            increment: self.ctx.increment_of(&self.job.id).map(|open| open.increment),
             strategy: self.script.strategy_word().to_owned(),
             deleted: 0,
             inserted: 0,
@@ -329,6 +341,8 @@ pub fn stage_of(job: &StepJob) -> Relation {
 pub fn strategy_of(script: &CompiledScript, step: &Step) -> WriteStrategy {
     match script.strategy() {
         WriteStrategy::Merge { .. } | WriteStrategy::Append if step.full_refresh => WriteStrategy::Replace,
+        // An increment has no rows of its own before it is written: there is nothing to replace.
+        WriteStrategy::Replace if script.increment_column().is_some() && !step.full_refresh => WriteStrategy::Append,
         declared => declared,
     }
 }

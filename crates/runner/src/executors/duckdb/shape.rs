@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::{Code, nearest};
-use pintail_core::partition::{SliceLayout, TimeSpec, layout, slice_bounds};
+use pintail_core::partition::{PartitionKey, SliceLayout, TimeSpec, layout, slice_bounds};
 use pintail_core::plan::Step;
 use pintail_core::schema::{Column, Schema, SchemaDecision, contract_diff, decide, diff, lake_schema};
 use pintail_core::sql::strategy::{
@@ -66,11 +66,24 @@ struct Sliced {
     identity: Option<(String, String)>,
 }
 
+impl Sliced {
+    /// The slice of a partition that is a value: the rows whose identity column holds it.
+    fn of_value(column: &str, key: &PartitionKey) -> Self {
+        Self {
+            partition_by: PartitionBy::Identity(column.to_owned()),
+            slice: Slice::identity(column, key),
+            window: None,
+            identity: Some((column.to_owned(), key.to_string())),
+        }
+    }
+}
+
 /// Returns the write, or why it must not happen.
 pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
     let script = facts.script;
     let sliced = match (script.time_spec(), &facts.step.partition) {
         (Some(spec), Some(_)) => Some(sliced(facts, spec)?),
+        (None, Some(key)) => Some(Sliced::of_value(script.identity_column(), key)),
         _ => None,
     };
     let identity = sliced.as_ref().and_then(|sliced| sliced.identity.clone());

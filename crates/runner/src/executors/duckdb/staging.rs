@@ -421,6 +421,7 @@ fn set_step_variables(
         window: job.step.window,
         first_run: job.step.full_refresh || !memory.has_version,
         upstream_snapshot: upstream.map(|snapshot| snapshot.0),
+        increment: ctx.increment_of(&job.id),
     };
     let vars: Vec<(String, String)> = ctx.vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let settings = settings(script, &variables, &vars);
