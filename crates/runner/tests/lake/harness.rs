@@ -258,7 +258,8 @@ pub fn foreign(pintail: &Pintail, sql: &str) {
 /// Does the same and returns what became of it.
 pub fn foreign_result(pintail: &Pintail, sql: &str) -> Result<(), pintail_engine::EngineError> {
     use pintail_engine::{Instance, InstanceOptions};
-    let options = InstanceOptions { extensions: settings().extensions, ..InstanceOptions::default() };
+    let object_stores = catalogs::stores_of(&pintail.project().project);
+    let options = InstanceOptions { extensions: settings().extensions, object_stores, ..InstanceOptions::default() };
     let instance = Instance::open(options).unwrap();
     let session = instance.session().unwrap();
     let location = pintail.lakes().values().find(|lake| lake.name.as_str() == "main").unwrap();
