@@ -39,6 +39,8 @@ const BENCHMARKS: &[Benchmark] = &[
     scripts::CHECK,
     scripts::PLAN,
     graph::HUNDRED,
+    graph::HUNDRED_ATOMIC,
+    graph::HUNDRED_AGAIN,
     graph::UNCHANGED,
     writes::REPLACE,
     writes::MERGE,
