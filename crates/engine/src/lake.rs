@@ -17,8 +17,10 @@ use crate::session::Session;
 
 mod commits;
 mod create;
+mod named;
 
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
+pub use named::{Named, named};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";

@@ -173,6 +173,11 @@ codes! {
     TRANSIENT_ERROR = "P517" Error "a passing fault outlasted the retries";
     TIMEOUT = "P518" Error "the step ran longer than its timeout";
     CANCELLED = "P519" Error "the step was cancelled";
+    HISTORY_COLUMN = "P530" Error "a column has a name that a history table keeps for itself";
+    CURRENT_VIEW_TAKEN = "P531" Error "the name of a history's view of current rows is taken";
+    NOT_A_HISTORY = "P532" Error "the target is a table without history";
+    HISTORY_TIME = "P533" Error "rows of a history have no time, or contradict each other at one time";
+    HISTORY_BROKEN = "P534" Error "the versions of a key overlap";
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@
 mod changes;
 mod facts;
 mod request;
+mod spared;
 mod stale;
 mod steps;
 
 pub use changes::LastChanges;
 pub use facts::{Facts, ScriptFacts, SliceFacts, SliceVersion};
 pub use request::{Partitions, Request};
+pub use spared::is_spared;
 pub use stale::{SliceStatus, slice_status};
 pub use steps::{Hint, Plan, PlanError, Reason, Step, plan};
 

@@ -45,6 +45,8 @@ pub struct RunContext {
     pub vars: BTreeMap<String, String>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
+    /// The run's logical time: one instant for all that it writes.
+    pub started: DateTime<Utc>,
     /// Whether the user wants to stop.
     pub cancel: Cancel,
     /// The clock.
@@ -153,6 +155,13 @@ pub enum StepOutcome {
         /// Rows inserted.
         inserted: u64,
         /// Rows in the slice afterwards, when known.
+        rows: Option<u64>,
+    },
+    /// What it would have written is there already: nothing was committed.
+    Unchanged {
+        /// The snapshot of the version that it confirms.
+        snapshot: SnapshotId,
+        /// Rows in the slice, when known.
         rows: Option<u64>,
     },
     /// A newer run has written the slice meanwhile.

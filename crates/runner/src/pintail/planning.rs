@@ -63,6 +63,9 @@ impl Pintail {
     /// Returns the plan for `request`, and what it was made from.
     pub fn plan(&self, request: &PlanRequest) -> Result<(Plan, Observation), RunnerError> {
         let nodes = self.selected_nodes(request)?;
+        if request.full_refresh {
+            self.refuse_to_lose_history(&nodes)?;
+        }
         let seen = self.observe(&self.project.scripts)?;
         let runnable = self.runnable();
         let selected: BTreeSet<usize> = nodes.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
@@ -83,6 +86,27 @@ impl Pintail {
         let mut plan = plan(&facts, &request)?;
         plan.hints.extend(self.left_out(&nodes));
         Ok((plan, seen))
+    }
+
+    /// A history cannot be computed anew from what the query gives now.
+    fn refuse_to_lose_history(&self, nodes: &[NodeId]) -> Result<(), RunnerError> {
+        let scripts = nodes.iter().filter_map(|node| self.project.script_at(*node));
+        let names: Vec<String> = scripts
+            .filter(|script| script.current_view().is_some() && script.cannot_run.is_none())
+            .map(|script| script.name().to_string())
+            .collect();
+        let Some(first) = names.first() else { return Ok(()) };
+        let (keep, them) = match names.len() {
+            1 => (format!("`{first}` keeps"), "it"),
+            several => (format!("`{first}` and {} more keep", several - 1), "them"),
+        };
+        Err(RunnerError::Usage {
+            message: format!(
+                "{keep} history, which a full refresh would lose; leave {them} out: `--exclude '{}'`, or drop the table \
+                 by hand when its history is not wanted any more",
+                names.join(" ")
+            ),
+        })
     }
 
     /// Says which selected scripts are not in the plan, and why; a macro library is nothing to run.
@@ -172,6 +196,9 @@ impl Pintail {
         let mut behind: BTreeMap<Asset, BTreeSet<Asset>> = BTreeMap::new();
         for node in self.project.graph.order() {
             let Some(script) = self.project.script_at(*node) else { continue };
+            if let (Some(target), Some(view)) = (&script.target, script.current_view()) {
+                behind.insert(view, BTreeSet::from([target.clone()]));
+            }
             let (Some(target), "view") = (&script.target, script.strategy_word()) else { continue };
             let reads = script
                 .reads()

@@ -131,6 +131,7 @@ impl Pintail {
             run: RunId(run),
             vars: vars.map(|(name, value)| (name.clone(), variable_text(value))).collect(),
             memory: Mutex::new(seen.memory.clone()),
+            started: (self.settings.now)(),
             cancel: self.cancel.clone(),
             now: self.settings.now,
         })

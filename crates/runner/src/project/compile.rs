@@ -189,7 +189,6 @@ fn nothing_written(script: &CompiledScript) -> Diagnostic {
 
 /// Returns why this version does not run the script.
 fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> Option<String> {
-    use pintail_core::annotation::WriteStrategy;
     use pintail_core::partition::PartitionSpec;
     if has_errors {
         return Some("it has errors".to_owned());
@@ -202,9 +201,6 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
     }
     if script.header.stream.is_some() {
         return Some("this version does not run streams yet".to_owned());
-    }
-    if matches!(script.strategy(), WriteStrategy::History { .. }) {
-        return Some("this version does not write history tables yet".to_owned());
     }
     if matches!(script.header.partitioned.as_ref().map(|line| &line.value), Some(PartitionSpec::Dynamic { .. })) {
         return Some("this version does not run dynamic partitions yet".to_owned());
@@ -374,7 +370,9 @@ fn graph_script(script: &CompiledScript) -> GraphScript {
     if let Some(line) = &script.header.materialize {
         let declared = &line.value.target;
         writes.retain(|write| write.asset != declared.value);
-        writes.push(AssetUse { asset: declared.value.clone(), reason: EdgeReason::Annotation(declared.span) });
+        let reason = EdgeReason::Annotation(declared.span);
+        writes.push(AssetUse { asset: declared.value.clone(), reason });
+        writes.extend(script.current_view().map(|asset| AssetUse { asset, reason }));
     }
     GraphScript { name: script.name().clone(), path: script.file.source.path.clone(), reads, writes }
 }

@@ -12,6 +12,8 @@ pub enum StepState {
     Running,
     /// It committed.
     Materialized,
+    /// Nothing had to be written: the table holds what the step gives, or nothing that it reads has changed.
+    Unchanged,
     /// A newer run was there first; the newer version stands.
     Superseded,
     /// It failed.
@@ -31,6 +33,8 @@ pub struct RunSummary {
     pub status: RunStatus,
     /// Steps that committed.
     pub materialized: usize,
+    /// Steps that had nothing to write.
+    pub unchanged: usize,
     /// Steps that a newer run made unnecessary.
     pub superseded: usize,
     /// Steps that failed.
@@ -60,6 +64,7 @@ impl RunSummary {
             run,
             status,
             materialized: count(StepState::Materialized),
+            unchanged: count(StepState::Unchanged),
             superseded: count(StepState::Superseded),
             failed,
             skipped: count(StepState::Skipped),

@@ -256,6 +256,10 @@ pub fn run_plan(pintail: &Pintail, plan: &Plan, seen: &Observation) -> Told {
                         ended.changed = (deleted, inserted);
                         ended.snapshot = snapshot;
                     }
+                    StepOutcome::Unchanged { snapshot, rows } => {
+                        ended.rows = rows;
+                        ended.snapshot = Some(snapshot);
+                    }
                     StepOutcome::Failed(failure) => ended.failure = Some(*failure),
                     StepOutcome::Superseded { .. } => {}
                 }

@@ -162,7 +162,7 @@ fn the_stage_survives_a_trailing_comment() {
     check(&[plain.statement], expect_file!["./golden/stage.sql"]);
 
     let key = ["id".to_owned()];
-    let deduplicate = Deduplicate { key: &key, order_by: Fragment::new("total DESC -- newest").unwrap() };
+    let deduplicate = Deduplicate { key: (&key).into(), order_by: Fragment::new("total DESC -- newest").unwrap() };
     let kept = stage(select, Some(&deduplicate));
     assert_eq!(&kept.statement.sql[kept.select_at..kept.select_at + select.len()], select);
     check(&[kept.statement], expect_file!["./golden/stage_order_by.sql"]);
@@ -181,8 +181,13 @@ fn an_assets_fence_never_changes() {
 
 #[test]
 fn the_table_of_strategies() {
-    let history =
-        WriteStrategy::History { key: vec!["id".into()], track: vec![], updated_at: None, close_deleted: false };
+    let history = WriteStrategy::History {
+        key: vec!["id".into()],
+        track: vec![],
+        updated_at: None,
+        close_deleted: false,
+        order_by: None,
+    };
     let strategies = [
         ("replace", WriteStrategy::Replace),
         ("merge", merge_by(&["id"])),
@@ -216,8 +221,8 @@ fn the_table_of_strategies() {
         append   whole        exists  [Insert]
         append   partitioned  first   [CreateTable, Insert]
         append   partitioned  exists  [Insert]
-        history  whole        first   error: this version does not write history tables yet
-        history  whole        exists  error: this version does not write history tables yet
+        history  whole        first   [CreateTable, Insert, CreateView]
+        history  whole        exists  [EndVersions, Insert]
         history  partitioned  first   error: a history table has no slices
         history  partitioned  exists  error: a history table has no slices
         view     whole        first   [CreateView]

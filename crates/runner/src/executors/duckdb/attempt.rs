@@ -22,6 +22,7 @@ use pintail_store::{
     RecordedStatement, SuccessKind, SuccessRecord, TestResult,
 };
 
+use super::unchanged::{self, Confirmed};
 use super::{commit, manual, staging, view};
 use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
 use crate::project::CompiledScript;
@@ -91,6 +92,8 @@ pub struct Landed {
 pub enum Ended {
     /// It committed.
     Landed(Box<Landed>),
+    /// The table holds already what it would have written.
+    Unchanged(Box<Confirmed>),
     /// A newer run was there first.
     Superseded {
         /// Its snapshot.
@@ -110,7 +113,7 @@ impl Attempt<'_> {
         value
     }
 
-    fn add_time(&mut self, name: &'static str, elapsed: Duration) {
+    pub(super) fn add_time(&mut self, name: &'static str, elapsed: Duration) {
         match self.phases.iter_mut().find(|(phase, _)| *phase == name) {
             Some((_, total)) => *total += elapsed,
             None => self.phases.push((name, elapsed)),
@@ -480,6 +483,7 @@ impl<'a> Attempt<'a> {
     fn remember(&mut self, ended: Result<Ended, StepFailure>, is_last: bool, started: Instant) -> StepOutcome {
         match ended {
             Ok(Ended::Landed(landed)) => self.remember_landed(*landed, started),
+            Ok(Ended::Unchanged(confirmed)) => unchanged::remember(self, *confirmed, started),
             Ok(Ended::Superseded { snapshot, run }) => {
                 let failure = StepFailure {
                     class: ErrorClass::Conflict,
@@ -573,14 +577,14 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn recorded_statements(&self) -> Vec<RecordedStatement> {
+    pub(super) fn recorded_statements(&self) -> Vec<RecordedStatement> {
         self.sent
             .iter()
             .map(|sent| RecordedStatement { purpose: sent.purpose.clone(), sql: sent.sql.clone() })
             .collect()
     }
 
-    fn timings(&self) -> Vec<PhaseTiming> {
+    pub(super) fn timings(&self) -> Vec<PhaseTiming> {
         let micros = |elapsed: Duration| u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.phases
             .iter()

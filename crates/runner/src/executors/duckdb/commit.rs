@@ -4,7 +4,7 @@ use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
 use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
-use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, fence, guards, judge};
+use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, REWRITE, fence, guards, judge};
 use pintail_core::sql::{Relation, Statement};
 use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
 use pintail_engine::fault::FaultPoint;
@@ -14,8 +14,10 @@ use pintail_engine::{Session, WriteTransaction};
 
 use super::attempt::{Attempt, Ended, Landed};
 use super::data_tests::{self, TestRows};
+use super::history::{self, Surroundings};
 use super::shape::{Shape, ShapeFacts, shape};
 use super::staging::{self, Staged};
+use super::unchanged;
 use crate::executors::StepFailure;
 use crate::executors::failure::Sample;
 
@@ -43,7 +45,9 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     let facts = attempt.target_table(&staged.session, base)?;
     refuse_foreign_target(attempt, facts.as_ref())?;
     let strategy = attempt.strategy();
+    let beside = history::surroundings(attempt.ctx, attempt.asset, &strategy, Some((&staged.session, &alias)))?;
     let shape = shape(&ShapeFacts {
+        beside: Surroundings { staged_rows: Some(staged.rows), ..beside },
         script: attempt.script,
         step: &attempt.job.step,
         staged: &staged.schema,
@@ -58,6 +62,9 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     }
     attempt.phase("guard", |attempt| guard(attempt, staged, &shape, &strategy, facts.as_ref()))?;
     attempt.phase("test", |attempt| data_tests::on_stage(attempt, &staged.session, &shape, &strategy))?;
+    if let Some(ended) = unchanged::look(attempt, staged, base, facts.as_ref(), &shape, &strategy)? {
+        return Ok(ended);
+    }
     attempt.phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))
 }
 
@@ -82,6 +89,9 @@ fn guard(
     strategy: &WriteStrategy,
     facts: Option<&TableFacts>,
 ) -> Result<(), StepFailure> {
+    if let Some(history) = &shape.history {
+        return history::guard(attempt, staged, shape, history, facts);
+    }
     // A full refresh writes like a replace, but what it writes has the same keys.
     let declared = attempt.script.strategy();
     let key: &[String] = match &declared {
@@ -168,6 +178,7 @@ fn transact(
         staging::create_schema_if_missing(session, attempt, &transaction)?;
     }
     let counts = send(attempt, &transaction, shape)?;
+    history::check_written(session, shape)?;
     attempt.reach(FaultPoint::Written);
     let rows = TestRows::Written { slice: shape.slice.as_ref() };
     data_tests::in_transaction(attempt, session, shape, strategy, rows)?;
@@ -206,7 +217,7 @@ fn effect(statement: &Statement) -> Effect {
     match statement.sql.split_whitespace().next() {
         Some("DELETE") => Effect::Delete,
         // Rows that are only carried into the new table are no rows of this write.
-        Some("INSERT") if statement.purpose == "insert the kept rows" => Effect::None,
+        Some("INSERT") if ["insert the kept rows", REWRITE].contains(&statement.purpose) => Effect::None,
         Some("INSERT") => Effect::Insert,
         Some("CREATE") if statement.sql.contains("TEMP TABLE") => Effect::None,
         Some("CREATE" | "ALTER" | "COMMENT") => Effect::Ddl,
@@ -312,7 +323,9 @@ fn stamp(
         (Some(_), None) => (!memory.has_uncounted_rows).then_some(0),
     };
     let rows = match strategy {
-        WriteStrategy::Replace => Some(counts.inserted),
+        WriteStrategy::Replace if shape.comparison.is_none() => Some(counts.inserted),
+        // The rows that a history deletes come back with another end.
+        WriteStrategy::History { .. } => before.map(|before| before + counts.inserted),
         _ => before.and_then(|before| (before + counts.inserted).checked_sub(counts.deleted)),
     };
     StampEntry {
@@ -321,7 +334,7 @@ fn stamp(
         schema_version: memory.schema_version + u32::from(shape.schema_changes),
         deleted: counts.deleted,
         inserted: counts.inserted,
-        rows,
+        rows: shape.rows_after.or(rows),
         ..attempt.entry()
     }
 }

@@ -6,10 +6,12 @@
 mod attempt;
 mod commit;
 mod data_tests;
+mod history;
 mod manual;
 mod shape;
 mod staging;
 mod text;
+mod unchanged;
 mod view;
 
 pub use attempt::execute;
