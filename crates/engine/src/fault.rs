@@ -15,7 +15,7 @@ pub enum FaultPoint {
     Leased,
     /// The stage is complete, no transaction is open.
     Staged,
-    /// The stage is compared with the table, no transaction is open.
+    /// The stage is guarded, and compared with the table where the write compares; no transaction is open.
     Compared,
     /// The transaction is open and checked, nothing is written.
     Checked,

@@ -41,6 +41,7 @@ const BENCHMARKS: &[Benchmark] = &[
     graph::UNCHANGED,
     writes::REPLACE,
     writes::MERGE,
+    writes::IF_CHANGED,
 ];
 
 /// The one that has no plain side.

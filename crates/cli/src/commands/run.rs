@@ -27,6 +27,8 @@ Examples:
   pintail run --select orders --full-refresh     write a merge or append target anew
 
 A step is one transaction: it is written, tested and recorded, or the old version stays.
+A history, or a script with `if_changed`, that would change nothing ends as `unchanged`: nothing
+is committed, and what was to run only because of it does not run.
 Ctrl-C stops cleanly; `pintail run` goes on where it was. Exit code 1 when a step failed.")]
 pub struct RunArgs {
     /// What to run.

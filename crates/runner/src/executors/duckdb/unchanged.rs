@@ -104,7 +104,10 @@ pub fn look(
     shape: &Shape,
     strategy: &WriteStrategy,
 ) -> Result<Option<Ended>, StepFailure> {
-    let Some(comparison) = &shape.comparison else { return Ok(None) };
+    let Some(comparison) = &shape.comparison else {
+        attempt.reach(FaultPoint::Compared);
+        return Ok(None);
+    };
     let session = &staged.session;
     let is_same = attempt.phase("compare", |_| -> Result<bool, StepFailure> {
         session.run_all(&comparison.before)?;
