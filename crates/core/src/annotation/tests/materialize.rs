@@ -435,7 +435,6 @@ fn if_changed_stands_beside_a_key_or_alone() {
         expect![[r#"
         materialize: ("ducklake://main/a", Merge { key: ["id"], order_by: None })
         if_changed: true
-        info P125 at "if_changed": `if_changed` is parsed and checked, but this version does not act on it yet
     "#]],
     );
 }
@@ -446,8 +445,10 @@ fn objects_may_have_a_partition() {
         "materialize s3://out/{partition}.parquet format=parquet
 partitioned daily",
         expect![[r#"
-            materialize: ("ducklake://main/a", Merge { key: ["id"], order_by: None })
-            if_changed: true
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            materialize: ("s3://out/{partition}.parquet", Replace)
+            format: "parquet"
+            info P125 at "s3://out/{partition}.parquet": materializing `s3://` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
