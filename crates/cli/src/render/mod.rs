@@ -2,6 +2,7 @@
 //!
 //! Renderers take values and return text; where it goes is the command's business.
 
+pub mod backfill;
 pub mod diagnostics;
 pub mod findings;
 pub mod plan;

@@ -7,7 +7,7 @@ use pintail_core::write::ErrorClass;
 use pintail_runner::duration_text;
 use pintail_runner::executors::{StepFailure, StepOutcome, StepReport};
 use pintail_runner::run::{RunSummary, StepState};
-use pintail_store::{RunStatus, TestResult};
+use pintail_store::{RunStatus, TestResult, TestStatus};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -41,6 +41,14 @@ impl EndedStep {
         }
     }
 
+    /// Returns whether it has something to say besides its rows.
+    pub fn has_findings(&self) -> bool {
+        let is_quiet = |report: &StepReport| {
+            report.notes.is_empty() && report.tests.iter().all(|test| test.status == TestStatus::Passed)
+        };
+        self.failure().is_some() || self.report.as_deref().is_some_and(|report| !is_quiet(report))
+    }
+
     /// Returns how long it took.
     pub fn elapsed(&self) -> Option<Duration> {
         self.report.as_ref().map(|report| report.elapsed)
@@ -56,6 +64,7 @@ pub fn state_word(state: StepState) -> &'static str {
         StepState::Unchanged => "unchanged",
         StepState::Superseded => "superseded",
         StepState::Failed => "failed",
+        StepState::RolledBack => "rolled back",
         StepState::Skipped => "skipped",
         StepState::Cancelled => "stopped",
     }
@@ -66,7 +75,7 @@ pub fn style_of(state: StepState) -> Style {
     match state {
         StepState::Materialized | StepState::Unchanged => Style::Good,
         StepState::Failed => Style::Error,
-        StepState::Superseded | StepState::Skipped | StepState::Cancelled => Style::Warning,
+        StepState::Superseded | StepState::RolledBack | StepState::Skipped | StepState::Cancelled => Style::Warning,
         StepState::Waiting | StepState::Running => Style::Dim,
     }
 }
@@ -112,6 +121,7 @@ fn written(step: &Step, ended: &EndedStep) -> String {
         }
         None if ended.state == StepState::Unchanged => "nothing before it has changed anything".to_owned(),
         Some(StepOutcome::Superseded { snapshot, .. }) => format!("a newer run wrote snapshot {snapshot} "),
+        Some(StepOutcome::RolledBack { because }) => format!("with {because} "),
         _ => String::new(),
     }
 }
@@ -162,6 +172,7 @@ pub fn totals(summary: &RunSummary, elapsed: Duration, paint: impl Fn(Style, &st
         (summary.materialized, "materialized"),
         (summary.unchanged, "unchanged"),
         (summary.superseded, "superseded"),
+        (summary.rolled_back, "rolled back"),
         (summary.failed, "failed"),
         (summary.skipped, "skipped"),
         (summary.cancelled, "stopped"),
@@ -195,6 +206,7 @@ pub fn ended_json(step: &Step, ended: &EndedStep) -> Value {
             value["snapshot"] = json!(snapshot.0);
             value["by_run"] = json!(run.as_str());
         }
+        StepOutcome::RolledBack { because } => value["because"] = json!(because.as_str()),
         StepOutcome::Failed(failure) => value["error"] = failure_json(failure),
     }
     value["tests"] = report.tests.iter().map(test_json).collect();
@@ -238,6 +250,7 @@ pub fn summary_json(summary: &RunSummary, elapsed: Duration) -> Value {
         "materialized": summary.materialized,
         "unchanged": summary.unchanged,
         "superseded": summary.superseded,
+        "rolled_back": summary.rolled_back,
         "failed": summary.failed,
         "skipped": summary.skipped,
         "stopped": summary.cancelled,

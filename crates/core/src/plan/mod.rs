@@ -3,6 +3,7 @@
 //! Invariant: `plan`, `--dry-run`, the executor and every page show the same list. The planner reads nothing: scripts,
 //! slices, changes and heads come in as facts, time too. Linear in scripts, partitions and edges.
 
+pub mod backfill;
 mod changes;
 mod facts;
 mod request;

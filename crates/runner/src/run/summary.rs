@@ -16,6 +16,8 @@ pub enum StepState {
     Unchanged,
     /// A newer run was there first; the newer version stands.
     Superseded,
+    /// It was written, and taken back with its atomic run.
+    RolledBack,
     /// It failed.
     Failed,
     /// Something before it failed.
@@ -37,6 +39,8 @@ pub struct RunSummary {
     pub unchanged: usize,
     /// Steps that a newer run made unnecessary.
     pub superseded: usize,
+    /// Steps that were taken back because another step of their atomic run failed.
+    pub rolled_back: usize,
     /// Steps that failed.
     pub failed: usize,
     /// Steps that did not begin because one before them failed.
@@ -66,6 +70,7 @@ impl RunSummary {
             materialized: count(StepState::Materialized),
             unchanged: count(StepState::Unchanged),
             superseded: count(StepState::Superseded),
+            rolled_back: count(StepState::RolledBack),
             failed,
             skipped: count(StepState::Skipped),
             cancelled,

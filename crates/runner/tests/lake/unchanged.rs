@@ -454,3 +454,44 @@ fn the_statements_of_a_comparison_are_shown_by_the_plan() {
         ]
     );
 }
+
+#[test]
+fn an_atomic_run_writes_only_what_differs_and_history_with_it() {
+    let folder = project("if_changed", FROM_FILE);
+    folder.write("//- pipelines/h.sql\n-- materialize history ducklake://main/h key=id\nSELECT * FROM t\n//- pipelines/c.sql\n-- materialize ducklake://main/c\nSELECT * FROM h_current\n");
+    rows(&folder, "id,v\n1,a\n2,b");
+    let atomic = PlanRequest { atomic: true, ..forced() };
+    folder.run(&atomic).assert_good();
+    let before = head(&folder.open());
+    rows(&folder, "id,v\n1,a\n2,c");
+    folder.run(&atomic).assert_good();
+    assert_eq!(feed(&folder, "t", "id, v", before), ["delete|2|b", "insert|2|c"]);
+    assert_eq!(
+        folder.query("SELECT id, v, is_current FROM h ORDER BY id, valid_from"),
+        ["1|a|true", "2|b|false", "2|c|true"]
+    );
+    assert_eq!(folder.query("SELECT * FROM c ORDER BY id"), ["1|a", "2|c"]);
+    let before = head(&folder.open());
+    folder.run(&atomic).assert_good();
+    assert_eq!(feed(&folder, "t", "id, v", before), Vec::<String>::new());
+    assert_eq!(feed(&folder, "h", "id, v", before), Vec::<String>::new());
+}
+
+#[test]
+fn steps_that_share_a_commit_have_differences_of_their_own() {
+    let folder = Folder::new("//- pintail.toml\n[run]\nslots = 1\n");
+    for number in 0..4 {
+        folder.write(&format!("//- pipelines/g{number}.sql\n-- materialize ducklake://main/g{number} if_changed\nSELECT id + {number} * step AS id FROM read_csv('data/in.csv')\n"));
+    }
+    rows(&folder, "id,step\n1,0\n2,0");
+    folder.run_all().assert_good();
+    // The first stays as it is, the others become different from each other.
+    rows(&folder, "id,step\n1,1\n2,1");
+    let told = folder.run_all();
+    assert_eq!(state(&told, "g0"), StepState::Unchanged, "{}", told.text());
+    for number in 1..4 {
+        assert_eq!(state(&told, &format!("g{number}")), StepState::Materialized, "{}", told.text());
+        let expected = [(1 + number).to_string(), (2 + number).to_string()];
+        assert_eq!(folder.query(&format!("SELECT id FROM g{number} ORDER BY id")), expected);
+    }
+}

@@ -11,8 +11,9 @@ mod guard;
 
 use indoc::formatdoc;
 
-use super::if_changed::{Compared, live_columns, same_key, staged_rows};
-use super::{ComparedColumn, Comparison, Layout, Projected, Projection, Target, append, create, view};
+use super::create::create_filled;
+use super::if_changed::{Compared, beside_stage, live_columns, same_key, staged_rows};
+use super::{ComparedColumn, Comparison, Layout, Projected, Projection, Target, append, view};
 use crate::schema::Column;
 use crate::sql::{Ident, Relation, Statement};
 
@@ -27,9 +28,6 @@ pub const IS_CURRENT: &str = "is_current";
 
 /// The columns that a history table keeps itself.
 pub const BOOKKEEPING: [&str; 3] = [VALID_FROM, VALID_TO, IS_CURRENT];
-
-/// The versions that begin and the rows whose end moves.
-const VERSIONS: &str = "_pt_versions";
 
 /// The purpose of the insert whose rows were there before, with another end.
 pub const REWRITE: &str = "insert the versions that end";
@@ -79,7 +77,7 @@ pub fn compare_history(write: &HistoryWrite<'_>) -> Comparison {
     let question = formatdoc! {"
         SELECT count(*) = 0 AS is_same
         FROM {versions}",
-        versions = Relation::temp(VERSIONS),
+        versions = write.versions(),
     };
     Comparison {
         before: vec![Statement::new("find the versions that begin and end", find)],
@@ -91,11 +89,9 @@ pub fn compare_history(write: &HistoryWrite<'_>) -> Comparison {
 
 /// Returns the statements that write what [`compare_history`] has found.
 pub fn history(write: &HistoryWrite<'_>, layout: &Layout) -> Vec<Statement> {
-    let versions = Target { stage: Relation::temp(VERSIONS), projection: all_columns(write), ..write.target.clone() };
+    let versions = Target { stage: write.versions(), projection: all_columns(write), ..write.target.clone() };
     if !write.exists {
-        let mut statements = create(&versions, layout);
-        statements.extend(append(&versions));
-        return statements;
+        return create_filled(&versions, layout);
     }
     let delete = formatdoc! {"
         DELETE FROM {table} AS _pt_old
@@ -140,6 +136,11 @@ fn all_columns(write: &HistoryWrite<'_>) -> Projection {
 }
 
 impl<'a> HistoryWrite<'a> {
+    /// Returns the temp table of the versions that begin and the rows whose end moves.
+    fn versions(&self) -> Relation {
+        beside_stage(self.target, "versions")
+    }
+
     fn staged(&self) -> String {
         staged_rows(&Compared { target: self.target, columns: self.columns, slice: None })
     }

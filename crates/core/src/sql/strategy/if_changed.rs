@@ -106,7 +106,11 @@ pub fn compare_replace(compared: &Compared<'_>) -> Comparison {
     Comparison {
         before: Vec::new(),
         question: Statement::new("compare the fingerprints", question),
-        after: if has_row_ids(compared.columns) { find_differing_rows(&staged, &live, &hash) } else { Vec::new() },
+        after: if has_row_ids(compared.columns) {
+            find_differing_rows(compared.target, &staged, &live, &hash)
+        } else {
+            Vec::new()
+        },
         ends_when_same: true,
     }
 }
@@ -117,7 +121,7 @@ pub fn replace_differing(compared: &Compared<'_>) -> Vec<Statement> {
     if !has_row_ids(compared.columns) {
         return replace(target, compared.slice);
     }
-    let difference = Relation::temp(DIFFERENCE);
+    let difference = difference(target);
     let in_slice = in_slice(compared.slice);
     // The row's hash beside its id: DuckLake's row ids are not unique after every kind of foreign write.
     let delete = formatdoc! {"
@@ -149,7 +153,7 @@ pub fn replace_differing(compared: &Compared<'_>) -> Vec<Statement> {
 
 /// Returns how a merge by `key` is compared with the rows of its keys.
 pub fn compare_merge(compared: &Compared<'_>, key: &[String]) -> Comparison {
-    let difference = Relation::temp(DIFFERENCE);
+    let difference = difference(compared.target);
     let hash = row_hash(compared.columns, None);
     let keys = name_list(key);
     let find = formatdoc! {"
@@ -198,7 +202,7 @@ pub fn compare_merge(compared: &Compared<'_>, key: &[String]) -> Comparison {
 
 /// Returns the statements that write what [`compare_merge`] has found.
 pub fn merge_differing(compared: &Compared<'_>, key: &[String]) -> Vec<Statement> {
-    let difference = Relation::temp(DIFFERENCE);
+    let difference = difference(compared.target);
     let target = compared.target;
     let delete = formatdoc! {"
         DELETE FROM {table} AS _pt_old
@@ -227,8 +231,16 @@ pub fn merge_differing(compared: &Compared<'_>, key: &[String]) -> Vec<Statement
     ]
 }
 
-/// What differs: rows of both sides, or keys.
-const DIFFERENCE: &str = "_pt_difference";
+/// Returns the temp table of what differs: rows of both sides, or keys. It has its name from the stage, since several
+/// stages may lie side by side.
+fn difference(target: &Target) -> Relation {
+    beside_stage(target, "difference")
+}
+
+/// Returns a temp table that belongs to the stage.
+pub(super) fn beside_stage(target: &Target, what: &str) -> Relation {
+    Relation::temp(&format!("{}_{what}", target.stage.table.0))
+}
 
 /// A column of that name hides the row's id.
 fn has_row_ids(columns: &[ComparedColumn]) -> bool {
@@ -236,8 +248,8 @@ fn has_row_ids(columns: &[ComparedColumn]) -> bool {
 }
 
 /// Returns the statements that leave in the difference the rows that only one side has, as often as it has them more.
-fn find_differing_rows(staged: &str, live: &str, hash: &str) -> Vec<Statement> {
-    let (rows, difference) = (Relation::temp("_pt_rows"), Relation::temp(DIFFERENCE));
+fn find_differing_rows(target: &Target, staged: &str, live: &str, hash: &str) -> Vec<Statement> {
+    let (rows, difference) = (beside_stage(target, "rows"), difference(target));
     let number = formatdoc! {"
         CREATE OR REPLACE TEMP TABLE {rows} AS
         SELECT true AS _pt_is_new, _pt_row_id, {hash} AS _pt_hash

@@ -122,8 +122,10 @@ pub fn look(
     if !is_same {
         return Ok(None);
     }
-    let known = known_version(attempt)?;
-    let (true, Some((snapshot, rows))) = (comparison.ends_when_same, known) else {
+    // In an atomic run every step is part of the one commit.
+    let may_end = comparison.ends_when_same && !attempt.stages_inside;
+    let known = if may_end { known_version(attempt)? } else { None };
+    let Some((snapshot, rows)) = known else {
         // The rows are the same, and something else is to be committed: columns, or the slice's first stamp.
         session.run_all(&comparison.after)?;
         return Ok(None);
@@ -141,7 +143,7 @@ pub fn look(
         WriteStrategy::Replace => Some(staged.rows),
         _ => rows,
     };
-    let entry = StampEntry { table_id: facts.map(|facts| facts.id), rows, ..attempt.entry() };
+    let entry = StampEntry { table_id: facts.and_then(TableFacts::committed_id), rows, ..attempt.entry() };
     Ok(Some(Ended::Unchanged(Box::new(Confirmed { snapshot, entry }))))
 }
 
@@ -169,14 +171,14 @@ fn check_after(
     base: SnapshotId,
     facts: Option<&TableFacts>,
 ) -> Result<Option<Ended>, StepFailure> {
-    let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
+    let transaction = WriteTransaction::begin(session, &attempt.alias)?;
     let ended = check_commits(attempt, &transaction, base, facts)?;
     transaction.roll_back();
     Ok(ended)
 }
 
 /// Writes into the store that the version is that of the new inputs, and returns what became of the step.
-pub fn remember(attempt: &mut Attempt<'_>, confirmed: Confirmed, started: Instant) -> StepOutcome {
+pub fn remember(attempt: &mut Attempt<'_>, confirmed: Confirmed) -> StepOutcome {
     let Confirmed { snapshot, entry } = confirmed;
     let rows = entry.rows;
     let finished = (attempt.ctx.now)();
@@ -185,7 +187,7 @@ pub fn remember(attempt: &mut Attempt<'_>, confirmed: Confirmed, started: Instan
         entry,
         version: Some(LakeVersion { lake: attempt.lake.name.clone(), snapshot }),
         schema: None,
-        started: finished - started.elapsed(),
+        started: finished - attempt.started.elapsed(),
         finished,
         statements: attempt.recorded_statements(),
         tests: attempt.tests.clone(),

@@ -1,5 +1,5 @@
 -- find the versions that begin and end
-CREATE OR REPLACE TEMP TABLE "_pt_versions" AS
+CREATE OR REPLACE TEMP TABLE "_pt_stage_versions" AS
 WITH _pt_new AS (
   SELECT DISTINCT "id", "ordered_at", "total", "weight", "note", CAST("ordered_at" AS TIMESTAMPTZ) AS _pt_time
   FROM (
@@ -117,9 +117,9 @@ WHERE _pt_starts._pt_kind <> 'kept'
 
 -- see whether any version begins or ends
 SELECT count(*) = 0 AS is_same
-FROM "_pt_versions";
+FROM "_pt_stage_versions";
 
--- create the table
+-- create the table with the staged rows
 CREATE TABLE "_pt_w_main"."main"."orders" AS
 SELECT
   "id",
@@ -130,27 +130,13 @@ SELECT
   "valid_from",
   "valid_to",
   "is_current"
-FROM "_pt_versions"
-LIMIT 0;
+FROM "_pt_stage_versions";
 
 -- describe the table
 COMMENT ON TABLE "_pt_w_main"."main"."orders" IS 'It''s one row per order';
 
 -- describe a column
 COMMENT ON COLUMN "_pt_w_main"."main"."orders"."total" IS 'in cents';
-
--- insert the staged rows
-INSERT INTO "_pt_w_main"."main"."orders" BY NAME
-SELECT
-  "id",
-  "ordered_at",
-  "total",
-  "weight",
-  "note",
-  "valid_from",
-  "valid_to",
-  "is_current"
-FROM "_pt_versions";
 
 -- create the view
 CREATE OR REPLACE VIEW "_pt_w_main"."main"."orders_current" AS
@@ -185,7 +171,7 @@ FROM (
   FROM "_pt_w_main"."main"."orders" AS _pt_written
   WHERE EXISTS (
     SELECT 1
-    FROM "_pt_versions" AS _pt_row
+    FROM "_pt_stage_versions" AS _pt_row
     WHERE _pt_row."id" IS NOT DISTINCT FROM _pt_written."id"
   )
 )

@@ -1,5 +1,5 @@
 -- find the versions that begin and end
-CREATE OR REPLACE TEMP TABLE "_pt_versions" AS
+CREATE OR REPLACE TEMP TABLE "_pt_stage_versions" AS
 WITH _pt_new AS (
   SELECT DISTINCT "id", "ordered_at", "total", "weight", "note", CAST("ordered_at" AS TIMESTAMPTZ) AS _pt_time
   FROM (
@@ -146,13 +146,13 @@ WHERE NOT EXISTS (
 
 -- see whether any version begins or ends
 SELECT count(*) = 0 AS is_same
-FROM "_pt_versions";
+FROM "_pt_stage_versions";
 
 -- delete the versions that end
 DELETE FROM "_pt_w_main"."main"."orders" AS _pt_old
 WHERE EXISTS (
   SELECT 1
-  FROM "_pt_versions" AS _pt_row
+  FROM "_pt_stage_versions" AS _pt_row
   WHERE _pt_row._pt_change = 'end'
     AND _pt_row."valid_from" = _pt_old."valid_from"
     AND _pt_row."id" IS NOT DISTINCT FROM _pt_old."id"
@@ -169,7 +169,7 @@ SELECT
   "valid_from",
   "valid_to",
   "is_current"
-FROM "_pt_versions"
+FROM "_pt_stage_versions"
 WHERE _pt_change = 'end';
 
 -- insert the versions that begin
@@ -183,7 +183,7 @@ SELECT
   "valid_from",
   "valid_to",
   "is_current"
-FROM "_pt_versions"
+FROM "_pt_stage_versions"
 WHERE _pt_change = 'begin';
 
 -- create the view
@@ -219,7 +219,7 @@ FROM (
   FROM "_pt_w_main"."main"."orders" AS _pt_written
   WHERE EXISTS (
     SELECT 1
-    FROM "_pt_versions" AS _pt_row
+    FROM "_pt_stage_versions" AS _pt_row
     WHERE _pt_row."id" IS NOT DISTINCT FROM _pt_written."id"
   )
 )

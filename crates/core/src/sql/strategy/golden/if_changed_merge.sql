@@ -1,5 +1,5 @@
 -- find the keys whose rows differ
-CREATE OR REPLACE TEMP TABLE "_pt_difference" AS
+CREATE OR REPLACE TEMP TABLE "_pt_stage_difference" AS
 WITH _pt_staged AS (
   SELECT "id", "total", hash("id", "ordered_at", "total", "weight", "weight" = 0 AND signbit("weight"), "note", CAST("note" AS VARCHAR)) AS _pt_hash
   FROM (
@@ -51,13 +51,13 @@ WHERE _pt_old._pt_copies IS DISTINCT FROM 1
 
 -- see whether any row differs
 SELECT count(*) = 0 AS is_same
-FROM "_pt_difference";
+FROM "_pt_stage_difference";
 
 -- delete the rows that have changed
 DELETE FROM "_pt_w_main"."main"."orders" AS _pt_old
 WHERE EXISTS (
   SELECT 1
-  FROM "_pt_difference" AS _pt_key
+  FROM "_pt_stage_difference" AS _pt_key
   WHERE _pt_key."id" IS NOT DISTINCT FROM _pt_old."id" AND _pt_key."total" IS NOT DISTINCT FROM _pt_old."total"
 )
   AND _pt_old."_partition" = '2026-01-02';
@@ -72,6 +72,6 @@ SELECT
 FROM "_pt_stage" AS _pt_new
 WHERE EXISTS (
   SELECT 1
-  FROM "_pt_difference" AS _pt_key
+  FROM "_pt_stage_difference" AS _pt_key
   WHERE _pt_key."id" IS NOT DISTINCT FROM _pt_new."id" AND _pt_key."total" IS NOT DISTINCT FROM _pt_new."total"
 );

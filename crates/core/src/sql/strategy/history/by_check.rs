@@ -6,8 +6,8 @@
 use indoc::formatdoc;
 
 use super::super::if_changed::{same_key, shifted};
-use super::{HistoryWrite, IS_CURRENT, VALID_FROM, VALID_TO, VERSIONS, differs};
-use crate::sql::{Ident, Relation};
+use super::{HistoryWrite, IS_CURRENT, VALID_FROM, VALID_TO, differs};
+use crate::sql::Ident;
 
 /// Returns the statement that finds the versions that begin and end.
 pub(super) fn find(write: &HistoryWrite<'_>) -> String {
@@ -51,7 +51,7 @@ pub(super) fn find(write: &HistoryWrite<'_>) -> String {
         {join} _pt_new ON {same_key}
         CROSS JOIN _pt_now
         WHERE {ends}",
-        versions = Relation::temp(VERSIONS),
+        versions = write.versions(),
         staged = shifted(&write.staged(), 2),
         current = shifted(&write.stored(&Ident::new(IS_CURRENT).to_string()), 2),
         now = shifted(&now(write), 2),

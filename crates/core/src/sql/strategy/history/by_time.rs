@@ -8,8 +8,8 @@
 use indoc::formatdoc;
 
 use super::super::if_changed::{name_list, names, same_key, shifted};
-use super::{HistoryWrite, IS_CURRENT, VALID_FROM, VALID_TO, VERSIONS, differs};
-use crate::sql::{Ident, Relation};
+use super::{HistoryWrite, IS_CURRENT, VALID_FROM, VALID_TO, differs};
+use crate::sql::Ident;
 
 /// Returns the statement that finds the versions that begin and end.
 pub(super) fn find(write: &HistoryWrite<'_>, updated_at: &str) -> String {
@@ -29,7 +29,7 @@ pub(super) fn find(write: &HistoryWrite<'_>, updated_at: &str) -> String {
         JOIN _pt_bounds ON {same_key} AND _pt_bounds._pt_bound = _pt_starts.{valid_from}
         WHERE _pt_starts._pt_kind <> 'kept'
           OR _pt_bounds._pt_next IS DISTINCT FROM _pt_starts.{valid_to}{gone}",
-        versions = Relation::temp(VERSIONS),
+        versions = write.versions(),
         columns = write.columns_of("_pt_starts"),
         valid_from = Ident::new(VALID_FROM),
         valid_to = Ident::new(VALID_TO),

@@ -5,8 +5,8 @@ use indoc::formatdoc;
 use super::super::SAMPLE_ROWS;
 use super::super::guard::{rows_have, values};
 use super::super::if_changed::{name_list, names, same_key};
-use super::{HistoryWrite, IS_CURRENT, VALID_FROM, VALID_TO, VERSIONS};
-use crate::sql::{Ident, Relation};
+use super::{HistoryWrite, IS_CURRENT, VALID_FROM, VALID_TO};
+use crate::sql::Ident;
 
 /// What to ask the engine about a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ pub fn broken_rows(write: &HistoryWrite<'_>) -> String {
         valid_to = Ident::new(VALID_TO),
         is_current = Ident::new(IS_CURRENT),
         table = write.target.write,
-        versions = Relation::temp(VERSIONS),
+        versions = write.versions(),
         same_key = same_key(write.key, "_pt_row", "_pt_written"),
     }
 }
