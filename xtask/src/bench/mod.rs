@@ -44,6 +44,7 @@ const BENCHMARKS: &[Benchmark] = &[
     graph::UNCHANGED,
     writes::REPLACE,
     writes::MERGE,
+    writes::IF_CHANGED,
     versions::ROLLBACK,
     versions::DIFF,
 ];
