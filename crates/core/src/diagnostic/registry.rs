@@ -173,6 +173,13 @@ codes! {
     TRANSIENT_ERROR = "P517" Error "a passing fault outlasted the retries";
     TIMEOUT = "P518" Error "the step ran longer than its timeout";
     CANCELLED = "P519" Error "the step was cancelled";
+    POSTGRES_BODY = "P545" Error "a statement that cannot stand in a Postgres script";
+    POSTGRES_FOREIGN_READ = "P546" Error "a Postgres script reads something outside its datatable";
+    POSTGRES_UNREADABLE = "P547" Warning "Postgres SQL whose reads could not be found out";
+    TARGET_UNSUPPORTED = "P548" Error "the target cannot be written this way";
+    UNKNOWN_PLACE = "P549" Error "a datatable, object store or volume that pintail.toml does not name";
+    PLACE_UNREACHABLE = "P550" Error "a datatable or object store cannot be reached";
+    NO_VERSIONS = "P551" Error "the asset keeps no versions";
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Whether one slice must be written, and why.
 
 use super::{Facts, Reason, ScriptFacts, SliceFacts, SliceVersion};
-use crate::asset::Asset;
 use crate::partition::PartitionKey;
 
 /// The state of one slice.
@@ -41,21 +40,21 @@ pub fn slice_status(facts: &Facts<'_>, script: &ScriptFacts, partition: Option<&
 
 fn changed_input(facts: &Facts<'_>, script: &ScriptFacts, version: &SliceVersion) -> Option<Reason> {
     script.reads.iter().find_map(|asset| {
-        let has_changed = match asset {
-            Asset::Lake { lake, .. } if script.asset.as_ref() == Some(asset) => {
+        let place = asset.place();
+        let has_new_version = match (asset.has_numbered_versions(), script.asset.as_ref() == Some(asset)) {
+            (false, _) => false,
+            (true, true) => {
                 // Its own writes are no news to a script that reads its target; a foreign one is.
-                let seen = version.inputs.get(lake).copied().unwrap_or(version.snapshot).max(version.snapshot);
+                let seen = version.inputs.get(&place).copied().unwrap_or(version.snapshot).max(version.snapshot);
                 facts.changes.changed_after(asset, seen).is_some()
             }
-            Asset::Lake { lake, .. } => match version.inputs.get(lake) {
+            (true, false) => match version.inputs.get(&place) {
                 Some(pin) => facts.changes.changed_after(asset, *pin).is_some(),
                 None => true,
             },
-            other => {
-                let key = other.to_string();
-                facts.files.get(&key) != version.files.get(&key)
-            }
         };
+        let key = asset.to_string();
+        let has_changed = has_new_version || facts.files.get(&key) != version.files.get(&key);
         has_changed.then(|| Reason::InputChanged(asset.clone()))
     })
 }

@@ -7,6 +7,7 @@ pub mod body;
 pub mod changes;
 pub mod classify;
 pub mod data_test;
+pub mod postgres;
 pub mod rewrite;
 pub mod stamp;
 pub mod strategy;

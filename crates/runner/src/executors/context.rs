@@ -43,6 +43,8 @@ pub struct RunContext {
     pub run: RunId,
     /// The variables of scripts.
     pub vars: BTreeMap<String, String>,
+    /// The fingerprints, as the run was planned, of what scripts read and nobody counts versions of.
+    pub prints: BTreeMap<String, String>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// Whether the user wants to stop.
@@ -236,7 +238,11 @@ impl Cancel {
     /// Lets the user's wish reach `session` of `slot` until the returned watch is dropped.
     pub fn watch(&self, slot: usize, session: &Session) -> CancelWatch {
         let handle = session.interrupt_handle();
-        let interrupt: Arc<dyn Fn() + Send + Sync> = Arc::new(move || handle.interrupt());
+        self.watch_by(slot, Arc::new(move || handle.interrupt()))
+    }
+
+    /// Lets the user's wish be carried out by `interrupt` until the returned watch is dropped.
+    pub fn watch_by(&self, slot: usize, interrupt: Arc<dyn Fn() + Send + Sync>) -> CancelWatch {
         self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).insert(slot, interrupt);
         CancelWatch { cancel: self.clone(), slot }
     }

@@ -229,6 +229,7 @@ impl Pintail {
                 unknown,
             });
         }
+        rebuilt.extend(self.rebuild_outside()?);
         Ok(rebuilt)
     }
 

@@ -7,6 +7,7 @@ mod ask;
 mod backfill;
 mod error;
 mod observe;
+mod outside;
 mod planning;
 mod running;
 mod testing;

@@ -1,6 +1,6 @@
 //! Observe: what the lakes and the store say now, in as few questions as possible, and what a crash left behind mended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use pintail_core::asset::Asset;
@@ -31,6 +31,10 @@ pub struct Observation {
     pub files: BTreeMap<String, String>,
     /// What is remembered of each asset.
     pub memory: HashMap<Asset, AssetMemory>,
+    /// The slices whose file is not there any more.
+    pub lost: BTreeSet<(Asset, Option<PartitionKey>)>,
+    /// Places outside lakes that could not be asked, with why; what is remembered of them stands.
+    pub unreachable: Vec<String>,
     /// How many materializations a crash had kept from the store.
     pub healed: u64,
     /// How many runs had died.
@@ -44,6 +48,7 @@ impl Pintail {
         scripts: impl IntoIterator<Item = &'s CompiledScript>,
     ) -> Result<Observation, RunnerError> {
         let mut seen = Observation::default();
+        self.observe_outside(&mut seen)?;
         let mut slot = self.take_slot();
         let observed = self.observe_lakes(&mut slot, &mut seen);
         self.keep_slot(slot);
@@ -80,6 +85,7 @@ impl Pintail {
             Some(states) => states,
             None => self.runtime.block_on(self.store.current_slices(None))?,
         };
+        self.find_lost_files(&states, seen);
         for state in states {
             remember(state, seen);
         }
@@ -226,7 +232,8 @@ fn remember(state: SliceState, seen: &mut Observation) {
     };
     let is_gone =
         |current: &Materialization| current.snapshot.is_some_and(|snapshot| seen.changes.is_gone(&asset, snapshot));
-    let is_there = state.current.as_ref().is_some_and(|current| !is_gone(current));
+    let is_lost = seen.lost.contains(&(asset.clone(), state.partition.clone()));
+    let is_there = !is_lost && state.current.as_ref().is_some_and(|current| !is_gone(current));
     let memory = seen.memory.entry(asset.clone()).or_default();
     let is_version = |current: &&Materialization| !StampEntry::NO_VERSION.contains(&current.strategy.as_str());
     let version = state.current.as_ref().filter(|_| is_there).filter(is_version);

@@ -130,6 +130,7 @@ impl Pintail {
             faults: self.settings.faults.clone(),
             run: RunId(run),
             vars: vars.map(|(name, value)| (name.clone(), variable_text(value))).collect(),
+            prints: seen.files.clone(),
             memory: Mutex::new(seen.memory.clone()),
             cancel: self.cancel.clone(),
             now: self.settings.now,

@@ -15,6 +15,7 @@ use pintail_core::sql::strategy::Layout;
 use pintail_core::write::ErrorClass;
 
 use super::CompiledProject;
+use crate::executors::RunContext;
 use crate::workspace::ScriptFile;
 
 /// The identity column when no other name is given.
@@ -121,9 +122,20 @@ impl CompiledScript {
         self.text.lineage.reads.iter().find(|read| read.asset == *target).map(|read| read.span)
     }
 
-    /// Returns whether the body reads `lake`.
-    pub fn reads_lake(&self, lake: &LakeName) -> bool {
-        self.text.lineage.reads.iter().any(|read| read.asset.lake() == Some(lake))
+    /// Returns whether the body reads something of `place`, a lake or another place that counts versions.
+    pub fn reads_place(&self, place: &LakeName) -> bool {
+        self.text.lineage.reads.iter().any(|read| read.asset.place() == *place)
+    }
+
+    /// Returns the datatables that the body or its tests read, by name.
+    pub fn datatables_read(&self) -> BTreeSet<&str> {
+        let assets = self.text.lineage.reads.iter().map(|read| &read.asset).chain(&self.test_reads);
+        assets
+            .filter_map(|asset| match asset {
+                Asset::Datatable { database, .. } => Some(database.as_str()),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Returns the lakes that must be attached at their pins: those that the body or its tests read.
@@ -172,6 +184,19 @@ impl CompiledScript {
             .into_iter()
             .filter_map(|asset| Some((asset.to_string(), super::fingerprint(&project.project, asset)?)))
             .collect()
+    }
+
+    /// Returns the fingerprints of what the body reads and nobody counts versions of: local files as they are now, tables
+    /// of other programs as they were when the run was planned.
+    pub fn prints_read(&self, ctx: &RunContext) -> BTreeMap<String, String> {
+        let mut prints = self.files_read(&ctx.project);
+        for asset in self.reads() {
+            let key = asset.to_string();
+            if let (false, Some(print)) = (prints.contains_key(&key), ctx.prints.get(&key)) {
+                prints.insert(key, print.clone());
+            }
+        }
+        prints
     }
 
     /// Returns whether attempt `number` that failed with `class` is followed by another one (`retry`).

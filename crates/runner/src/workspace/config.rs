@@ -97,6 +97,14 @@ pub struct Datatable {
 pub struct ObjectStore {
     /// `s3://bucket/prefix`.
     pub url: String,
+    /// The server, as `host:port`; AWS when absent.
+    pub endpoint: Option<String>,
+    /// The region; `us-east-1` when absent.
+    pub region: Option<String>,
+    /// `path` or `vhost`.
+    pub url_style: Option<String>,
+    /// Whether the server speaks TLS; yes when absent.
+    pub use_ssl: Option<bool>,
     /// The access key.
     pub key: Option<SecretString>,
     /// The secret of the access key.

@@ -330,7 +330,11 @@ impl Decoder<'_> {
 
     fn object_stores(&mut self, table: &Table, config: &mut Config) {
         for (name, span, table) in self.reader.named_tables(table, "object_store") {
-            self.reader.deny_unknown(table, &format!("[object_store.{name}]"), &["url", "key", "secret"]);
+            self.reader.deny_unknown(
+                table,
+                &format!("[object_store.{name}]"),
+                &["url", "endpoint", "region", "url_style", "use_ssl", "key", "secret"],
+            );
             self.asset_name("object_store", name, span);
             let (key, secret) = (self.reader.secret(table, "key"), self.reader.secret(table, "secret"));
             let Some(url) = self.required(table, "object_store", name, span, "url") else { continue };
@@ -338,7 +342,11 @@ impl Decoder<'_> {
                 self.reader.bad_value("url", &url, "an `s3://` URL", "write `s3://bucket/prefix`");
                 continue;
             }
-            config.object_stores.insert(name.to_owned(), ObjectStore { url: url.value, key, secret });
+            let mut text = |key: &str| self.reader.text(table, key).map(|text| text.value);
+            let (endpoint, region, url_style) = (text("endpoint"), text("region"), text("url_style"));
+            let use_ssl = self.reader.boolean(table, "use_ssl");
+            let store = ObjectStore { url: url.value, endpoint, region, url_style, use_ssl, key, secret };
+            config.object_stores.insert(name.to_owned(), store);
         }
     }
 

@@ -67,7 +67,7 @@ pub const WORD: Word = Word {
     ],
     keywords: &["manual", "history", "scd2", "view", "append", "if_changed", "allow_empty"],
     repeats: Repeats::Once,
-    runtime: Runtime::Partly("`materialize history`, `if_changed`, and targets other than `ducklake://`"),
+    runtime: Runtime::Partly("`materialize history` and `if_changed`"),
     shape: &[Shape::Uri],
     parse,
 };

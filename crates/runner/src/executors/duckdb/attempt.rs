@@ -227,16 +227,16 @@ impl Attempt<'_> {
             schema_version: memory.schema_version,
             script_hash: self.script.hash().clone(),
             inputs: self.inputs(),
-            files: self.script.files_read(&self.ctx.project),
+            files: self.script.prints_read(self.ctx),
         }
     }
 
-    /// Returns the pins of the lakes that the script reads, and of its own.
+    /// Returns the pins of the places that the script reads, and of its own.
     fn inputs(&self) -> std::collections::BTreeMap<LakeName, SnapshotId> {
         self.pins
             .iter()
-            .filter(|(lake, _)| **lake == self.lake.name || self.script.reads_lake(lake))
-            .map(|(lake, pin)| (lake.clone(), *pin))
+            .filter(|(place, _)| **place == self.lake.name || self.script.reads_place(place))
+            .map(|(place, pin)| (place.clone(), *pin))
             .collect()
     }
 }
@@ -258,12 +258,7 @@ pub fn execute(ctx: &RunContext, slot: &mut Slot, job: &StepJob, report_phase: &
         return report(job, started, StepOutcome::Failed(Box::new(failure)));
     };
     let Asset::Lake { lake: lake_name, schema, table } = asset else {
-        let failure = StepFailure::user(
-            Code::ENGINE_ERROR,
-            "find the target",
-            format!("{asset} is not a lake table; this version writes lakes only"),
-        );
-        return report(job, started, StepOutcome::Failed(Box::new(failure)));
+        return crate::executors::outside::execute(ctx, slot, job, script, asset, report_phase);
     };
     let (Some(lake), Some(guard)) = (ctx.lakes.get(lake_name), ctx.guards.get(lake_name)) else {
         let failure = StepFailure::user(Code::UNKNOWN_LAKE, "find the lake", format!("there is no lake `{lake_name}`"));

@@ -12,8 +12,9 @@ mod staging;
 mod text;
 mod view;
 
-pub use attempt::execute;
-pub use data_tests::{TestPlace, TestRows, run_test, tests_of};
+pub use attempt::{execute, strategy_of};
+pub use commit::sample;
+pub use data_tests::{ReadyTest, TestOutcome, TestPlace, TestRows, rows_text, run_test, store_severity, tests_of};
 pub use shape::{Shape, ShapeFacts, shape};
-pub use staging::{explain, prepare_session};
+pub use staging::{deduplicate, explain, mark_untyped, prepare_session, refuse_repeated_columns};
 pub use text::{ReadAs, rewrite};

@@ -248,7 +248,7 @@ fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailur
 }
 
 /// Refuses a query with two columns of one name: the engine would store the second under a name that nobody wrote.
-fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> Result<(), StepFailure> {
+pub fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> Result<(), StepFailure> {
     // `name_1` is what the engine makes of a second `name`; the query is asked only when there is one.
     let may_be_renamed = |column: &Column| {
         let stem = column.name.rsplit_once('_').filter(|(_, number)| number.parse::<u32>().is_ok());
@@ -271,7 +271,7 @@ fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> R
 
 /// Gives the columns of bare NULLs their type back: stored, the engine makes them INTEGER, and the first real value of
 /// another type would then break the table. Before that they take on any type, so a NULL beside a boolean is BOOLEAN.
-fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
+pub fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
     let may_be_untyped = |column: &Column| column.data_type == "INTEGER";
     if !query.to_ascii_lowercase().contains("null") || !schema.columns.iter().any(may_be_untyped) {
         return;
@@ -291,7 +291,8 @@ fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
     }
 }
 
-fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
+/// Returns how `order_by=` picks one of several rows with one key.
+pub fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
     let WriteStrategy::Merge { key, order_by: Some(order_by) } = strategy else { return Ok(None) };
     let order_by = Fragment::new(order_by).map_err(|error| {
         StepFailure::user(Code::ENGINE_ERROR, "stage the query", format!("`order_by={order_by}`: {error}"))
@@ -307,6 +308,7 @@ pub fn prepare_session(
     script: &CompiledScript,
     upstream: Option<SnapshotId>,
 ) -> Result<(), StepFailure> {
+    crate::executors::datatable::attach_reads(session, ctx, script)?;
     if script.reads_lakes(&ctx.project) {
         let name = ctx.project.default_lake.sql_name();
         session.batch("use the default lake", &format!("USE {}", Ident::new(name)))?;

@@ -1,0 +1,238 @@
+//! Observe, outside lakes: what datatables and files say about their writes, and what a crash left behind mended.
+//!
+//! A place that cannot be reached is no reason to plan nothing: what the store remembers of it stands, and the plan says
+//! so; a step that needs the place fails by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintail_core::asset::Asset;
+use pintail_core::id::{LakeName, SnapshotId};
+use pintail_core::partition::PartitionKey;
+use pintail_engine::guard::{OwnerId, is_owner_alive};
+use pintail_store::{LakeStamp, SliceState, StepStatus};
+
+use super::{Observation, Pintail, Rebuilt, RunnerError};
+use crate::executors::StepFailure;
+use crate::executors::datatable::Postgres;
+use crate::executors::object::{Destination, Found};
+
+impl Pintail {
+    /// Connects to the datatable `name`.
+    pub(super) fn postgres(&self, name: &str) -> Result<Postgres, StepFailure> {
+        let Some(datatable) = self.project.project.config.datatables.get(name) else {
+            return Err(StepFailure::user(
+                pintail_core::diagnostic::Code::UNKNOWN_PLACE,
+                "find the datatable",
+                format!("there is no datatable `{name}`"),
+            ));
+        };
+        Postgres::connect(name, &datatable.url, self.runtime.handle(), &self.redactor)
+    }
+
+    /// Observes every datatable that a script of the project reads or writes, and the files that it writes.
+    pub(super) fn observe_outside(&self, seen: &mut Observation) -> Result<(), RunnerError> {
+        for database in self.datatables_used() {
+            if let Err(failure) = self.observe_datatable(&database, seen)? {
+                seen.unreachable.push(failure.message);
+            }
+        }
+        self.heal_files(seen)
+    }
+
+    fn datatables_used(&self) -> BTreeSet<String> {
+        let database = |asset: &Asset| match asset {
+            Asset::Datatable { database, .. } => Some(database.clone()),
+            _ => None,
+        };
+        let scripts = self.project.scripts.iter().filter(|script| script.cannot_run.is_none());
+        scripts
+            .flat_map(|script| {
+                let read = script.datatables_read().into_iter().map(str::to_owned);
+                read.chain(script.target.as_ref().and_then(database)).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// Takes in what one datatable says; the inner error is that it cannot be asked.
+    fn observe_datatable(
+        &self,
+        database: &str,
+        seen: &mut Observation,
+    ) -> Result<Result<(), StepFailure>, RunnerError> {
+        let place = LakeName(format!("datatable://{database}"));
+        let asked = self.postgres(database).and_then(|mut postgres| {
+            let head = postgres.overview()?;
+            Ok((postgres, head))
+        });
+        let (mut postgres, head) = match asked {
+            Ok(asked) => asked,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let version = SnapshotId(head.version);
+        seen.heads.insert(place.clone(), version);
+        let stamped: BTreeSet<Asset> = head.changed.keys().cloned().collect();
+        for (asset, changed) in head.changed {
+            seen.changes.record(asset, changed);
+        }
+        for asset in head.gone {
+            // It is gone now, after whatever version was written.
+            seen.changes.record_drop(asset, SnapshotId(i64::MAX));
+        }
+        let cursor = self.runtime.block_on(self.store.lake_cursor(&place))?.unwrap_or(SnapshotId(0));
+        if cursor < version {
+            let stamps = match postgres.stamps_after(cursor, None) {
+                Ok(stamps) => lake_stamps(stamps),
+                Err(failure) => return Ok(Err(failure)),
+            };
+            seen.healed += self.runtime.block_on(self.store.ingest_stamps(&place, &stamps, version))?.materializations;
+        }
+        Ok(self.print_tables(database, &mut postgres, &stamped, seen))
+    }
+
+    /// Takes the fingerprints of tables that scripts read and other programs write: the server's own counters of changes.
+    fn print_tables(
+        &self,
+        database: &str,
+        postgres: &mut Postgres,
+        stamped: &BTreeSet<Asset>,
+        seen: &mut Observation,
+    ) -> Result<(), StepFailure> {
+        let is_foreign = |asset: &Asset| {
+            matches!(asset, Asset::Datatable { database: of, .. } if of == database) && !stamped.contains(asset)
+        };
+        let reads = self.project.scripts.iter().flat_map(|script| script.reads());
+        let written: BTreeSet<&Asset> =
+            self.project.scripts.iter().filter_map(|script| script.target.as_ref()).collect();
+        let foreign: BTreeSet<&Asset> = reads.filter(|asset| is_foreign(asset) && !written.contains(asset)).collect();
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let prints = postgres.prints()?;
+        for asset in foreign {
+            let Asset::Datatable { schema, table, .. } = asset else { continue };
+            let print = prints.get(&(schema.clone(), table.clone())).cloned().unwrap_or_default();
+            seen.files.insert(asset.to_string(), print);
+        }
+        Ok(())
+    }
+
+    /// Takes in files that a killed run has published without telling the store.
+    fn heal_files(&self, seen: &mut Observation) -> Result<(), RunnerError> {
+        for run in self.runtime.block_on(self.store.running_runs())? {
+            let owner = OwnerId(run.owner.0.clone());
+            if self.lakes.values().any(|location| is_owner_alive(location, &owner)) {
+                continue;
+            }
+            let Some(detail) = self.runtime.block_on(self.store.show_run(&run.id))? else { continue };
+            let open = detail.steps.iter().map(|step| &step.step).filter(|step| step.status == StepStatus::Running);
+            for step in open {
+                let Some(asset) = step.asset.as_ref().and_then(|asset| Asset::parse(asset.as_str()).ok()) else {
+                    continue;
+                };
+                if !matches!(asset, Asset::Object { .. } | Asset::Volume { .. }) {
+                    continue;
+                }
+                match self.file(&asset, step.partition.as_ref()).and_then(|file| file.found()) {
+                    Ok(Some(found)) if found.stamp.as_ref().is_some_and(|stamp| stamp.step == step.id) => {
+                        seen.healed += self.take_in_file(&asset, &found)?;
+                    }
+                    Ok(_) => {}
+                    Err(failure) => seen.unreachable.push(failure.message),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, asset: &Asset, partition: Option<&PartitionKey>) -> Result<Destination, StepFailure> {
+        Destination::of(&self.project.project, asset, partition, self.runtime.handle(), &self.redactor)
+    }
+
+    fn take_in_file(&self, asset: &Asset, found: &Found) -> Result<u64, RunnerError> {
+        let Some(entry) = found.stamp.clone() else { return Ok(0) };
+        let stamp = LakeStamp { snapshot: found.version(), at: found.changed, entry };
+        let place = asset.place();
+        let ingested = self.runtime.block_on(self.store.ingest_stamps(&place, &[stamp], found.version()))?;
+        Ok(ingested.materializations)
+    }
+
+    /// Notes which of the slices that the store remembers have lost their file.
+    pub(super) fn find_lost_files(&self, states: &[SliceState], seen: &mut Observation) {
+        let mut by_asset: BTreeMap<Asset, Vec<&SliceState>> = BTreeMap::new();
+        for state in states.iter().filter(|state| state.current.is_some()) {
+            match Asset::parse(state.asset.as_str()) {
+                Ok(asset @ (Asset::Object { .. } | Asset::Volume { .. })) if self.is_written(&asset) => {
+                    by_asset.entry(asset).or_default().push(state);
+                }
+                _ => {}
+            }
+        }
+        for (asset, states) in by_asset {
+            for state in states {
+                match self.file(&asset, state.partition.as_ref()).and_then(|file| file.exists()) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        seen.lost.insert((asset.clone(), state.partition.clone()));
+                    }
+                    Err(failure) => {
+                        seen.unreachable.push(failure.message);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_written(&self, asset: &Asset) -> bool {
+        self.project.scripts.iter().any(|script| script.target.as_ref() == Some(asset))
+    }
+
+    /// Reconstructs what the store knows of datatables from their stamps, and of files from what they carry.
+    pub(super) fn rebuild_outside(&self) -> Result<Vec<Rebuilt>, RunnerError> {
+        let mut rebuilt = Vec::new();
+        for database in self.datatables_used() {
+            let place = LakeName(format!("datatable://{database}"));
+            let mut postgres = self.postgres(&database)?;
+            if !postgres.has_home()? {
+                continue;
+            }
+            let head = postgres.head()?;
+            let stamps = lake_stamps(postgres.stamps_after(SnapshotId(0), None)?);
+            rebuilt.push(self.rebuild_place(place, &stamps, head)?);
+        }
+        let mut files: BTreeMap<LakeName, Vec<LakeStamp>> = BTreeMap::new();
+        let targets: BTreeSet<&Asset> =
+            self.project.scripts.iter().filter_map(|script| script.target.as_ref()).collect();
+        for asset in targets {
+            if !matches!(asset, Asset::Object { .. } | Asset::Volume { .. }) {
+                continue;
+            }
+            let stamps = files.entry(asset.place()).or_default();
+            for found in self.file(asset, None)?.all()? {
+                let is_of_asset = |entry: &&pintail_core::sql::stamp::StampEntry| entry.asset == asset.to_string();
+                if let Some(entry) = found.stamp.as_ref().filter(is_of_asset).cloned() {
+                    stamps.push(LakeStamp { snapshot: found.version(), at: found.changed, entry });
+                }
+            }
+        }
+        for (place, stamps) in files {
+            let head = stamps.iter().map(|stamp| stamp.snapshot).max().unwrap_or(SnapshotId(0));
+            rebuilt.push(self.rebuild_place(place, &stamps, head)?);
+        }
+        Ok(rebuilt)
+    }
+
+    fn rebuild_place(&self, place: LakeName, stamps: &[LakeStamp], head: SnapshotId) -> Result<Rebuilt, RunnerError> {
+        let ingested = self.runtime.block_on(self.store.rebuild_lake_state(&place, stamps, head))?;
+        Ok(Rebuilt {
+            lake: place,
+            stamps: stamps.len(),
+            materializations: ingested.materializations,
+            unknown: Vec::new(),
+        })
+    }
+}
+
+fn lake_stamps(stamps: Vec<crate::executors::datatable::Stamp>) -> Vec<LakeStamp> {
+    stamps.into_iter().map(|stamp| LakeStamp { snapshot: stamp.version, at: stamp.at, entry: stamp.entry }).collect()
+}
