@@ -5,6 +5,7 @@
 //! does. An owner that died (its presence lock is free) loses its leases and pins at once, so nothing waits for a timeout
 //! after a kill.
 
+mod leader;
 mod lease;
 mod pin;
 mod presence;
@@ -16,8 +17,9 @@ use backon::{ExponentialBuilder, Retryable};
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
+pub use leader::Leader;
 pub use lease::{Lease, LeaseAnswer, LeaseHolder, LeaseKey};
-pub use pin::{Pin, PinId};
+pub use pin::{Pin, PinId, PinKind};
 pub use presence::{OwnerId, Presence};
 
 use crate::classify::ErrorClass;
@@ -71,6 +73,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 #[derive(Debug)]
 pub struct Guard {
     path: PathBuf,
+    options: SqliteConnectOptions,
     pool: SqlitePool,
     presence: Presence,
 }
@@ -88,12 +91,15 @@ const SCHEMA: &str = "
     CREATE UNIQUE INDEX IF NOT EXISTS lease_key ON lease (asset, coalesce(partition, ''));
     CREATE TABLE IF NOT EXISTS token (last INTEGER NOT NULL) STRICT;
     INSERT INTO token SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM token);
-    CREATE TABLE IF NOT EXISTS pin (
+    CREATE TABLE IF NOT EXISTS snapshot_pin (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         snapshot INTEGER NOT NULL,
+        -- A process that announced itself, or, when durable, whoever asked for it.
         owner TEXT NOT NULL,
+        durable INTEGER NOT NULL,
         reason TEXT NOT NULL,
-        since_micros INTEGER NOT NULL
+        since_micros INTEGER NOT NULL,
+        expires_micros INTEGER
     ) STRICT;
 ";
 
@@ -106,7 +112,8 @@ impl Guard {
             .filename(&path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // The guard outlives a process, not a power cut: after one, no owner is alive and every row is void.
+            // What processes hold needs to outlive a process, not a power cut: after one, no owner is alive and its
+            // rows are void. A durable pin is written more carefully.
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(Duration::from_secs(10));
         let open = || async {
@@ -123,23 +130,26 @@ impl Guard {
             .when(is_busy)
             .await
             .map_err(|source| GuardError::Database { operation: "open the tables", path: path.clone(), source })?;
-        let guard = Self { path, pool, presence };
+        let guard = Self { path, options, pool, presence };
         guard.forget_the_dead().await?;
         Ok(guard)
     }
 
-    /// Removes the leases and pins of owners that have died, so that what is listed is what is held.
+    /// Removes the leases and pins of owners that have died, so that what is listed is what is held. Durable pins have no
+    /// owner that could die.
     pub async fn forget_the_dead(&self) -> Result<(), GuardError> {
         let failed = self.database("forget dead owners");
-        let owners: Vec<String> = sqlx::query_scalar("SELECT owner FROM lease UNION SELECT owner FROM pin")
-            .fetch_all(&self.pool)
-            .await
-            .map_err(&failed)?;
+        let owners: Vec<String> =
+            sqlx::query_scalar("SELECT owner FROM lease UNION SELECT owner FROM snapshot_pin WHERE durable = 0")
+                .fetch_all(&self.pool)
+                .await
+                .map_err(&failed)?;
         for owner in owners {
             if self.is_alive(&OwnerId(owner.clone())) {
                 continue;
             }
-            for sql in ["DELETE FROM lease WHERE owner = ?", "DELETE FROM pin WHERE owner = ?"] {
+            for sql in ["DELETE FROM lease WHERE owner = ?", "DELETE FROM snapshot_pin WHERE owner = ? AND durable = 0"]
+            {
                 sqlx::query(sql).bind(&owner).execute(&self.pool).await.map_err(&failed)?;
             }
         }
@@ -188,7 +198,7 @@ mod tests {
     use super::{Guard, LeaseAnswer, LeaseKey, OwnerId, is_owner_alive};
     use crate::lake::{Catalog, LakeLocation};
 
-    fn lake(folder: &std::path::Path) -> LakeLocation {
+    pub(super) fn lake(folder: &std::path::Path) -> LakeLocation {
         LakeLocation {
             name: LakeName("main".to_owned()),
             catalog: Catalog::Sqlite(folder.join("main.sqlite")),
@@ -213,16 +223,16 @@ mod tests {
             assert!(matches!(answer, LeaseAnswer::Granted(_)), "{answer:?}");
             living.pin(SnapshotId(1), "a test", 0).await.unwrap();
         }
-        for table in ["lease", "pin"] {
+        for table in ["lease", "snapshot_pin"] {
             // One of the two rows is that of a process which was killed.
             let sql = format!("UPDATE {table} SET owner = 'dead' WHERE rowid = 1");
             sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&living.pool).await.unwrap();
         }
         let next = Guard::open(&lake).await.unwrap();
-        assert_eq!((count(&next, "lease").await, count(&next, "pin").await), (1, 1));
+        assert_eq!((count(&next, "lease").await, count(&next, "snapshot_pin").await), (1, 1));
         drop(living);
         let last = Guard::open(&lake).await.unwrap();
-        assert_eq!((count(&last, "lease").await, count(&last, "pin").await), (0, 0));
+        assert_eq!((count(&last, "lease").await, count(&last, "snapshot_pin").await), (0, 0));
     }
 
     #[tokio::test]
