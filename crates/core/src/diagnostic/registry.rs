@@ -179,7 +179,6 @@ codes! {
     TARGET_UNSUPPORTED = "P548" Error "the target cannot be written this way";
     UNKNOWN_PLACE = "P549" Error "a datatable, object store or volume that pintail.toml does not name";
     PLACE_UNREACHABLE = "P550" Error "a datatable or object store cannot be reached";
-    NO_VERSIONS = "P551" Error "the asset keeps no versions";
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ impl Pintail {
     /// at `at`, the default lake is read as of that snapshot.
     pub fn query(&self, sql: &str, at: Option<SnapshotId>, limit: Option<u64>) -> Result<ResultSet, RunnerError> {
         let (_instance, session) = self.reading_session(at)?;
+        self.attach_datatables(&session, sql)?;
         let _watch = self.cancel.watch(usize::MAX, &session);
         let (before, after) = match limit {
             Some(limit) => ("SELECT * FROM (\n", format!("\n) LIMIT {limit}")),
@@ -135,6 +136,11 @@ impl Pintail {
                 catalog: location.catalog_file().to_owned(),
             })?;
             slot.attach_pinned(location, pin)?;
+        }
+        if script.language() == pintail_core::source::Language::PostgresSql {
+            let message =
+                format!("`{}` is Postgres SQL, which is not previewed; run its query with psql", script.name());
+            return Err(RunnerError::Usage { message });
         }
         let session = slot.session()?;
         let _watch = self.cancel.watch(slot.number, &session);

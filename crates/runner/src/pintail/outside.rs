@@ -6,15 +6,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintail_core::asset::Asset;
-use pintail_core::id::{LakeName, SnapshotId};
+use pintail_core::id::{AttemptId, LakeName, RunId, SnapshotId, StepId, TableId};
 use pintail_core::partition::PartitionKey;
+use pintail_core::schema::{Column, Schema};
+use pintail_core::sql::postgres::{PostgresColumn, duckdb_type};
+use pintail_core::sql::stamp::StampEntry;
+use pintail_engine::Session;
 use pintail_engine::guard::{OwnerId, is_owner_alive};
+use pintail_engine::lake::TableFacts;
 use pintail_store::{LakeStamp, SliceState, StepStatus};
 
-use super::{Observation, Pintail, Rebuilt, RunnerError};
+use super::{Adopted, Observation, Pintail, Rebuilt, RunnerError};
 use crate::executors::StepFailure;
-use crate::executors::datatable::Postgres;
+use crate::executors::datatable::{Postgres, Stamp, attach, describe};
 use crate::executors::object::{Destination, Found};
+use crate::project::CompiledScript;
 
 impl Pintail {
     /// Connects to the datatable `name`.
@@ -187,6 +193,64 @@ impl Pintail {
         self.project.scripts.iter().any(|script| script.target.as_ref() == Some(asset))
     }
 
+    /// Attaches the datatables that `sql` names, read-only and under their own names.
+    pub(super) fn attach_datatables(&self, session: &Session, sql: &str) -> Result<(), RunnerError> {
+        let is_word = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let words: BTreeSet<String> =
+            sql.split(|c: char| !is_word(&c.to_string())).map(str::to_ascii_lowercase).collect();
+        for (name, datatable) in &self.project.project.config.datatables {
+            if words.contains(name) {
+                attach(session, &self.settings.extensions, &datatable.url, name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over a table of a datatable: a stamp that says so, and nothing else.
+    pub(super) fn adopt_datatable(&self, asset: &Asset, script: &CompiledScript) -> Result<Adopted, RunnerError> {
+        let Asset::Datatable { database, schema, table } = asset else {
+            return Err(RunnerError::Usage { message: format!("{asset} is no table of a datatable") });
+        };
+        let mut postgres = self.postgres(database)?;
+        postgres.make_home()?;
+        if postgres.last_stamp(&asset.to_string(), None)?.is_some() {
+            return Err(RunnerError::Usage { message: format!("Pintail writes {asset} already; nothing to adopt") });
+        }
+        let not_there =
+            || RunnerError::NotFound { message: format!("{asset} does not exist; there is nothing to adopt") };
+        let described = describe(&mut postgres, schema, table)?.ok_or_else(not_there)?;
+        let rows = postgres.count_rows(&described.relation)?;
+        let entry = StampEntry {
+            attempt: AttemptId(crate::new_id()),
+            run: RunId(crate::new_id()),
+            step: StepId(crate::new_id()),
+            asset: asset.to_string(),
+            script: script.name().to_string(),
+            table_id: None,
+            generation: 0,
+            partition: None,
+            window: None,
+            strategy: "adopt".to_owned(),
+            deleted: 0,
+            inserted: 0,
+            rows: Some(rows),
+            schema_version: 1,
+            script_hash: script.hash().clone(),
+            inputs: BTreeMap::new(),
+            files: BTreeMap::new(),
+        };
+        postgres.batch("begin the transaction", "BEGIN")?;
+        let snapshot = postgres.stamp(&entry)?;
+        postgres.batch("commit", "COMMIT")?;
+        let column =
+            |column: &PostgresColumn| Column { name: column.name.clone(), data_type: duckdb_type(&column.data_type) };
+        let schema = Schema { columns: described.table.columns.iter().map(column).collect() };
+        // Takes the stamp into the store, as after any commit that the store has not seen.
+        self.observe([])?;
+        let table = TableFacts { id: TableId(0), is_view: false, schema, partition: Vec::new() };
+        Ok(Adopted { asset: asset.clone(), snapshot, rows, table })
+    }
+
     /// Reconstructs what the store knows of datatables from their stamps, and of files from what they carry.
     pub(super) fn rebuild_outside(&self) -> Result<Vec<Rebuilt>, RunnerError> {
         let mut rebuilt = Vec::new();
@@ -209,7 +273,7 @@ impl Pintail {
             }
             let stamps = files.entry(asset.place()).or_default();
             for found in self.file(asset, None)?.all()? {
-                let is_of_asset = |entry: &&pintail_core::sql::stamp::StampEntry| entry.asset == asset.to_string();
+                let is_of_asset = |entry: &&StampEntry| entry.asset == asset.to_string();
                 if let Some(entry) = found.stamp.as_ref().filter(is_of_asset).cloned() {
                     stamps.push(LakeStamp { snapshot: found.version(), at: found.changed, entry });
                 }
@@ -233,6 +297,6 @@ impl Pintail {
     }
 }
 
-fn lake_stamps(stamps: Vec<crate::executors::datatable::Stamp>) -> Vec<LakeStamp> {
+fn lake_stamps(stamps: Vec<Stamp>) -> Vec<LakeStamp> {
     stamps.into_iter().map(|stamp| LakeStamp { snapshot: stamp.version, at: stamp.at, entry: stamp.entry }).collect()
 }

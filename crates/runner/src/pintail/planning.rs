@@ -81,6 +81,7 @@ impl Pintail {
             now: (self.settings.now)(),
         };
         let mut plan = plan(&facts, &request)?;
+        plan.hints.extend(seen.unreachable.iter().map(|message| Hint::Unreachable { message: message.clone() }));
         plan.hints.extend(self.left_out(&nodes));
         Ok((plan, seen))
     }

@@ -71,7 +71,7 @@ impl Folder {
 
     /// Returns what `check` says, one finding a line: severity, code, file and line, message.
     pub fn check(&self) -> Vec<String> {
-        let compiled = compile(load_project(self.path(), None, &Environment::default())).unwrap();
+        let compiled = compile(load_project(self.path(), None, &environment(self.path()))).unwrap();
         let line = |path: &str, at: usize| {
             let text = std::fs::read_to_string(self.path().join(path)).unwrap_or_default();
             text.get(..at).unwrap_or_default().matches('\n').count() + 1
@@ -106,7 +106,7 @@ impl Folder {
 
     /// Opens the project at another time.
     pub fn open_at(&self, now: fn() -> DateTime<Utc>) -> Pintail {
-        let project = load_project(self.path(), None, &Environment::default());
+        let project = load_project(self.path(), None, &environment(self.path()));
         let compiled = compile(project).unwrap();
         let errors: Vec<String> = compiled
             .diagnostics
@@ -132,6 +132,12 @@ impl Folder {
     pub fn query(&self, sql: &str) -> Vec<String> {
         query(&self.open(), sql, None)
     }
+}
+
+/// Returns the environment that the project in `folder` sees: the `NAME=value` lines of its file `test.env`.
+pub fn environment(folder: &Path) -> Environment {
+    let text = std::fs::read_to_string(folder.join("test.env")).unwrap_or_default();
+    text.lines().filter_map(|line| line.split_once('=')).collect()
 }
 
 /// Returns everything that a failure tells, the place as the text that stands there.

@@ -14,10 +14,10 @@ use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::pintail::{BackfillRange, PlanRequest};
 use pintail_runner::project::compile;
-use pintail_runner::workspace::{Environment, load_project};
+use pintail_runner::workspace::load_project;
 use pintail_runner::{Pintail, Settings};
 
-use crate::harness::run;
+use crate::harness::{environment, run};
 
 const FOLDER: &str = "PINTAIL_TEST_FOLDER";
 const FAULTS: &str = "PINTAIL_TEST_FAULTS";
@@ -215,7 +215,7 @@ pub fn open_with_extensions(folder: &Path, faults: &str, extensions: PathBuf) ->
         faults: Faults::parse(faults).unwrap(),
         now: Utc::now,
     };
-    let compiled = compile(load_project(folder, None, &Environment::default())).unwrap();
+    let compiled = compile(load_project(folder, None, &environment(folder))).unwrap();
     Pintail::open(Arc::new(compiled), settings).unwrap()
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, SnapshotId};
+use pintail_core::sql::Relation;
 use pintail_core::sql::stamp::StampEntry;
 use sqlx::Row as _;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -170,6 +171,13 @@ impl Postgres {
         let values = Values::default().with(after.0).with(asset.map(str::to_owned)).done();
         let stamps = self.rows("read the stamps", sql, values, read_stamp)?;
         Ok(stamps.into_iter().flatten().collect())
+    }
+
+    /// Returns how many rows a table has.
+    pub fn count_rows(&mut self, relation: &Relation) -> Result<u64, StepFailure> {
+        let sql = format!("SELECT count(*) FROM {relation}");
+        let found = self.rows("count the rows", &sql, PgArguments::default(), |row| row.try_get::<i64, _>(0))?;
+        Ok(found.first().and_then(|count| u64::try_from(*count).ok()).unwrap_or(0))
     }
 
     /// Returns the newest stamp of `asset`, or of one of its slices.

@@ -19,6 +19,6 @@ mod write;
 pub use connection::Postgres;
 pub use home::{Head, Stamp};
 pub use native::try_native;
-pub use reads::{attach_reads, read_alias};
+pub use reads::{attach, attach_reads, read_alias};
 pub use shape::describe;
 pub use staged::try_staged;

@@ -350,6 +350,9 @@ pub fn explain(ctx: &RunContext, slot: &mut Slot, job: &StepJob) -> Result<Vec<S
     let script = ctx.project.script(&job.step.name).ok_or_else(|| {
         StepFailure::user(Code::UNKNOWN_SCRIPT, "find the script", format!("there is no script `{}`", job.step.name))
     })?;
+    if !matches!(job.step.asset, Some(Asset::Lake { .. })) {
+        return crate::executors::outside::explain(script, job);
+    }
     let mut statements: Vec<Statement> = script
         .setup_spans()
         .map(|span| {

@@ -5,6 +5,7 @@
 //! `executors/duckdb`; the order of the steps is the same here.
 
 mod attempt;
+mod explain;
 mod lease;
 mod stage;
 mod tests;
@@ -16,6 +17,7 @@ use pintail_core::diagnostic::Code;
 use pintail_core::source::Language;
 
 pub use attempt::{Attempt, Ended, Landed};
+pub use explain::explain;
 pub use lease::FileLease;
 pub use stage::{Staged, guard_stage, stage};
 pub use tests::{Tested, run_tests, test_new_rows};
