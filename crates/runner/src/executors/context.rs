@@ -148,7 +148,7 @@ pub struct StepJob {
 pub enum StepOutcome {
     /// It committed.
     Materialized {
-        /// The snapshot; `None` for a target outside lakes.
+        /// The snapshot; for a datatable the number of its stamp, `None` for a file.
         snapshot: Option<SnapshotId>,
         /// Rows deleted.
         deleted: u64,

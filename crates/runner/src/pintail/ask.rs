@@ -190,9 +190,9 @@ impl Pintail {
         }
     }
 
-    /// Returns what the lake's catalog says of `asset`; `None` when it does not exist.
+    /// Returns what the lake's catalog says of `asset`, or what is known of one outside lakes; `None` when it does not exist.
     pub fn table(&self, asset: &Asset) -> Result<Option<TableInfo>, RunnerError> {
-        let Asset::Lake { lake: name, schema, table } = asset else { return Ok(None) };
+        let Asset::Lake { lake: name, schema, table } = asset else { return self.table_outside(asset) };
         let Some(location) = self.lakes.get(name).filter(|lake| lake.exists()) else { return Ok(None) };
         let mut slot = self.take_slot();
         slot.attach_existing(location)?;

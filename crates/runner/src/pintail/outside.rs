@@ -16,9 +16,9 @@ use pintail_engine::guard::{OwnerId, is_owner_alive};
 use pintail_engine::lake::TableFacts;
 use pintail_store::{LakeStamp, SliceState, StepStatus};
 
-use super::{Adopted, Observation, Pintail, Rebuilt, RunnerError};
+use super::{Adopted, Observation, Pintail, Rebuilt, RunnerError, TableInfo};
 use crate::executors::StepFailure;
-use crate::executors::datatable::{Postgres, Stamp, attach, describe};
+use crate::executors::datatable::{Described, Postgres, Stamp, attach, describe};
 use crate::executors::object::{Destination, Found};
 use crate::project::CompiledScript;
 
@@ -206,6 +206,25 @@ impl Pintail {
         Ok(())
     }
 
+    /// Returns what is known of an asset outside lakes: the columns of a Postgres table as they are, those of a file as they
+    /// were written last.
+    pub(super) fn table_outside(&self, asset: &Asset) -> Result<Option<TableInfo>, RunnerError> {
+        let (is_view, schema) = match asset {
+            Asset::Datatable { database, schema, table } => {
+                match describe(&mut self.postgres(database)?, schema, table)? {
+                    Some(described) => (described.table.is_no_table, held_schema(&described)),
+                    None => return Ok(None),
+                }
+            }
+            _ => match self.schema_versions(asset)?.pop() {
+                Some(version) => (false, version.schema),
+                None => return Ok(None),
+            },
+        };
+        let facts = TableFacts { id: TableId(0), is_view, schema, partition: Vec::new() };
+        Ok(Some(TableInfo { asset: asset.clone(), facts }))
+    }
+
     /// Takes over a table of a datatable: a stamp that says so, and nothing else.
     pub(super) fn adopt_datatable(&self, asset: &Asset, script: &CompiledScript) -> Result<Adopted, RunnerError> {
         let Asset::Datatable { database, schema, table } = asset else {
@@ -242,9 +261,7 @@ impl Pintail {
         postgres.batch("begin the transaction", "BEGIN")?;
         let snapshot = postgres.stamp(&entry)?;
         postgres.batch("commit", "COMMIT")?;
-        let column =
-            |column: &PostgresColumn| Column { name: column.name.clone(), data_type: duckdb_type(&column.data_type) };
-        let schema = Schema { columns: described.table.columns.iter().map(column).collect() };
+        let schema = held_schema(&described);
         // Takes the stamp into the store, as after any commit that the store has not seen.
         self.observe([])?;
         let table = TableFacts { id: TableId(0), is_view: false, schema, partition: Vec::new() };
@@ -295,6 +312,13 @@ impl Pintail {
             unknown: Vec::new(),
         })
     }
+}
+
+/// Returns the columns of a Postgres table in the engine's types.
+fn held_schema(described: &Described) -> Schema {
+    let column =
+        |column: &PostgresColumn| Column { name: column.name.clone(), data_type: duckdb_type(&column.data_type) };
+    Schema { columns: described.table.columns.iter().map(column).collect() }
 }
 
 fn lake_stamps(stamps: Vec<Stamp>) -> Vec<LakeStamp> {

@@ -105,7 +105,7 @@ UNION ALL SELECT * FROM (SELECT NULL::BOOLEAN, NULL::TINYINT, NULL::UTINYINT, NU
          FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
         expect!["n integer, b boolean, i1 smallint, u1 smallint, i2 smallint, u2 integer, i4 integer, u4 bigint, i8 bigint, u8 numeric(20,0), f4 real, f8 double precision, dec numeric(38,9), small numeric(4,2), txt text, empty text, js jsonb, bin bytea, id uuid, d date, t time without time zone, ts timestamp without time zone, inf timestamp without time zone, tz timestamp with time zone, iv interval, ints integer[], none text[], texts text[], nested jsonb, st jsonb, m jsonb"],
     );
-    app.check("SET timezone = 'UTC'; SELECT * FROM t WHERE b", expect![]);
+    app.check("SET timezone = 'UTC'; SELECT * FROM t WHERE b", expect![[r#"1|t|1|255|-2|65535|3|4294967295|9223372036854775807|18446744073709551615|1.5|NaN|12345678901234567890.123456789|-0.01|a\tb\\n'"ü||{"a": [1, null]}|\x00ff|7f2c1a9e-0000-4000-8000-000000000001|0044-03-15|23:59:59.999999|2026-01-02 03:04:05.000006|infinity|2026-01-02 01:04:05+00|1 mon 2 days 00:00:03.5|{1,NULL,3}|{}|{"","a,b"}|[[1], [2, 3]]|{"a": 1, "b": "x"}|{"k": 1}"#]]);
     app.check("SELECT count(*) FROM t WHERE num_nulls(b, i1, u1, i2, u2, i4, u4, i8, u8, f4, f8, dec, small, txt, empty, js, bin,
         id, d, t, ts, inf, tz, iv, ints, none, texts, nested, st, m) = 30", expect!["1"]);
 }
@@ -116,7 +116,10 @@ fn a_type_that_postgres_cannot_hold_is_refused() {
         "//- pipelines/t.sql\n-- materialize datatable://app/t\nSELECT TIMESTAMP_NS '2026-01-01 00:00:00.123456789' AS at\n",
     );
     let told = app.folder.run_all();
-    expect![].assert_eq(&app.folder.told_of(&told, "t"));
+    expect![[r#"
+        P507 compare the columns: Postgres cannot hold 1 of the columns:
+        `at` is TIMESTAMP_NS: Postgres keeps microseconds: cast the column to TIMESTAMP
+        committed: nothing of this step is published; Pintail has not written datatable://app/t yet"#]].assert_eq(&app.folder.told_of(&told, "t"));
 }
 
 #[test]
@@ -226,7 +229,13 @@ fn a_failed_test_takes_the_write_back() {
     app.folder.run_all().assert_good();
     app.folder.write("//- pipelines/t.sql\n-- materialize datatable://app/t key=id\n-- test unique name\nSELECT 2 AS id, 'a' AS name\n");
     let told = app.folder.run_all();
-    expect![].assert_eq(&app.folder.told_of(&told, "t"));
+    expect![[r#"
+        P510 test the new data: the test `unique name`: 1 row fails
+        at line 2: test unique name
+        help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
+        sample: name|_pt_count
+          a|2
+        committed: datatable://app/t is as it was before this run; nothing of this step is published"#]].assert_eq(&app.folder.told_of(&told, "t"));
     app.check("SELECT * FROM t", expect!["1|a"]);
     app.check(STAMPS, expect!["1|datatable://app/t|-|merge|0|1|1"]);
 }
@@ -247,7 +256,10 @@ fn a_table_of_somebody_else_is_refused_until_it_is_adopted() {
         App::new("//- pipelines/t.sql\n-- materialize datatable://app/t key=id\nSELECT 1 AS id, 'ours' AS name\n");
     app.sql("CREATE TABLE t (id integer PRIMARY KEY, name varchar(20), made timestamptz DEFAULT now()); INSERT INTO t VALUES (1, 'theirs'), (2, 'theirs')");
     let told = app.folder.run_all();
-    expect![].assert_eq(&app.folder.told_of(&told, "t"));
+    expect![[r#"
+        P508 check the target: datatable://app/t exists, but Pintail has not made it
+        help: to let Pintail write it from now on: `pintail adopt datatable://app/t`
+        committed: nothing of this step is published; Pintail has not written datatable://app/t yet"#]].assert_eq(&app.folder.told_of(&told, "t"));
     app.folder.open().adopt("datatable://app/t", None).unwrap();
     app.folder.run_all().assert_good();
     app.check(
@@ -267,7 +279,11 @@ fn columns_change_as_the_script_says() {
     app.folder.run_all().assert_good();
     app.folder.write(&script("fail", "SELECT 2 AS id, 'a' AS name, 5 AS extra"));
     let told = app.folder.run_all();
-    expect![].assert_eq(&app.folder.told_of(&told, "t"));
+    expect![[r#"
+        P505 compare the columns: the query's columns are not those of t:
+        + extra INTEGER (added)
+        help: change the query, or say what shall happen: `on_schema_change append_new_columns` (new columns only) or `on_schema_change sync_all_columns` (the table takes the query's shape)
+        committed: datatable://app/t is as it was before this run; nothing of this step is published"#]].assert_eq(&app.folder.told_of(&told, "t"));
     app.folder.write(&script("append_new_columns", "SELECT 2 AS id, 'b' AS name, 5 AS extra"));
     app.folder.run_all().assert_good();
     app.folder.write(&script("sync_all_columns", "SELECT 3 AS id, 1.5 AS extra"));
@@ -281,7 +297,9 @@ fn columns_change_as_the_script_says() {
     );
     app.folder.write(&script("ignore", "SELECT 4 AS id, 'x' AS other"));
     let told = app.folder.run_all();
-    expect![].assert_eq(&told.assert_good().notes().join("\n"));
+    expect![[r#"
+        t: not written (on_schema_change ignore): `other` VARCHAR
+        t: NULL (on_schema_change ignore): `extra` DECIMAL(2,1)"#]].assert_eq(&told.assert_good().notes().join("\n"));
     assert_store_agrees(&app.folder.open());
 }
 
@@ -338,7 +356,9 @@ fn postgres_scripts_run_in_the_server() {
     app.sql("CREATE TABLE events (at timestamptz, n numeric); INSERT INTO events VALUES ('2026-01-01 10:00Z', 1.50), ('2026-01-02 10:00Z', 2)");
     app.folder.run(&at("2026-01-01")).assert_good();
     app.folder.run(&at("2026-01-02")).assert_good();
-    app.check("SET timezone = 'UTC'; SELECT * FROM t ORDER BY at", expect![]);
+    app.check("SET timezone = 'UTC'; SELECT * FROM t ORDER BY at", expect![[r#"
+        2026-01-01 10:00:00+00|1.50|DE|2026-01-01|{"a": 1}
+        2026-01-02 10:00:00+00|2|DE|2026-01-02|{"a": 1}"#]]);
     app.check(
         STAMPS,
         expect![[r#"
@@ -387,7 +407,7 @@ fn an_error_of_postgres_points_into_the_script() {
     let file = std::fs::read_to_string(app.path().join("pipelines/t.pg.sql")).unwrap();
     let span = failure.span.unwrap();
     assert!(file[span.start..].starts_with("nope"), "{failure:?}");
-    expect![].assert_eq(&failure.message);
+    expect![[r#"Postgres: column "nope" does not exist"#]].assert_eq(&failure.message);
 }
 
 #[test]
@@ -395,7 +415,23 @@ fn what_cannot_stand_in_a_postgres_script_is_said_at_its_place() {
     let app = App::new(
         "//- pipelines/a.pg.sql\n-- materialize datatable://app/a\nDELETE FROM x;\nSELECT 1 AS n\n//- pipelines/b.pg.sql\n-- materialize datatable://app/b\nWITH gone AS (DELETE FROM x RETURNING *) SELECT * FROM gone\n//- pipelines/c.pg.sql\n-- materialize datatable://app/c\nSELECT * FROM lake.orders\n//- pipelines/d.pg.sql\n-- materialize manual datatable://app/d\nBEGIN;\nCREATE TABLE d AS SELECT 'x;y' AS n;\nCOMMIT;\n//- pipelines/e.pg.sql\n-- materialize ducklake://main/e\nSELECT 1 AS n\n//- pipelines/f.pg.sql\n-- materialize datatable://app/f\nSELECT $contry AS n\n//- pipelines/g.pg.sql\n-- materialize datatable://app/g\nSELECT 'never closed\n//- pipelines/h.sql\n-- materialize datatable://ap/h\nSELECT 1 AS n\n",
     );
-    expect![].assert_eq(&app.folder.check().join("\n"));
+    expect![[r#"
+        Info P126 pipelines/a.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
+        Error P545 pipelines/a.pg.sql:2 `DELETE` cannot stand before the query in a managed script
+        Info P126 pipelines/b.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
+        Error P545 pipelines/b.pg.sql:2 the query of a managed script changes rows
+        Info P126 pipelines/c.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
+        Error P546 pipelines/c.pg.sql:2 `lake.orders` is not in the datatable, and a Postgres script reads nothing else
+        Info P126 pipelines/d.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
+        Error P545 pipelines/d.pg.sql:2 `BEGIN` cannot stand in a Postgres script
+        Error P545 pipelines/d.pg.sql:4 `COMMIT` cannot stand in a Postgres script
+        Info P126 pipelines/e.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
+        Error P548 pipelines/e.pg.sql:1 a Postgres script writes only a table of its own datatable
+        Info P126 pipelines/f.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
+        Error P209 pipelines/f.pg.sql:2 there is no parameter `$contry`
+        Info P126 pipelines/g.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
+        Error P545 pipelines/g.pg.sql:2 Unterminated string literal
+        Error P549 pipelines/h.sql:1 there is no datatable `ap`"#]].assert_eq(&app.folder.check().join("\n"));
 }
 
 #[test]

@@ -151,7 +151,12 @@ fn what_a_file_cannot_be_is_said_at_its_place() {
     let folder = Folder::new(
         "//- pipelines/a.sql\n-- materialize volume://project/a.csv\nSELECT 1 AS n\n//- pipelines/b.sql\n-- materialize volume://project/b.parquet key=n\nSELECT 1 AS n\n//- pipelines/c.sql\n-- partitioned daily\n-- materialize volume://project/c.parquet\nSELECT 1 AS n\n//- pipelines/d.sql\n-- materialize s3://nowhere/d.parquet\nSELECT 1 AS n\n//- pipelines/e.sql\n-- materialize manual volume://project/e.parquet\nSELECT 1 AS n\n",
     );
-    expect_test::expect![].assert_eq(&folder.check().join("\n"));
+    expect_test::expect![[r#"
+        Error P548 pipelines/a.sql:1 only Parquet files are written
+        Error P548 pipelines/b.sql:1 `key=` does not apply: a file is always written whole
+        Error P548 pipelines/c.sql:2 every partition would write the same file
+        Error P549 pipelines/d.sql:1 there is no object store `nowhere`
+        Error P548 pipelines/e.sql:1 `manual` does not apply: a file is always written whole"#]].assert_eq(&folder.check().join("\n"));
 }
 
 /// A project with the object store `raw` under a prefix of its own.

@@ -41,7 +41,34 @@ fn types_go_there_and_come_back_in_the_form_that_is_compared() {
         "BIT",
         "UNION(a INTEGER)",
     ];
-    expect![].assert_eq(&types.iter().map(line).collect::<String>());
+    expect![[r#"
+        BOOLEAN -> boolean -> BOOLEAN
+        UTINYINT -> smallint -> SMALLINT
+        USMALLINT -> integer -> INTEGER
+        UINTEGER -> bigint -> BIGINT
+        UBIGINT -> numeric(20,0) -> DECIMAL(20,0)
+        HUGEINT -> numeric(38,0) -> DECIMAL(38,0)
+        DECIMAL(10,2) -> numeric(10,2) -> DECIMAL(10,2)
+        VARCHAR -> text -> VARCHAR
+        JSON -> jsonb -> JSON
+        BLOB -> bytea -> BLOB
+        UUID -> uuid -> UUID
+        TIME -> time without time zone -> TIME
+        TIMESTAMP_S -> timestamp without time zone -> TIMESTAMP
+        TIMESTAMP -> timestamp without time zone -> TIMESTAMP
+        TIMESTAMP WITH TIME ZONE -> timestamp with time zone -> TIMESTAMP WITH TIME ZONE
+        INTERVAL -> interval -> INTERVAL
+        INTEGER[] -> integer[] -> INTEGER[]
+        INTEGER[3] -> integer[] -> INTEGER[]
+        INTEGER[][] -> jsonb -> JSON
+        STRUCT(a INTEGER) -> jsonb -> JSON
+        MAP(VARCHAR, INTEGER) -> jsonb -> JSON
+        ENUM('a') -> text -> VARCHAR
+        TIMESTAMP_NS: Postgres keeps microseconds: cast the column to TIMESTAMP
+        BIT: cast the column to VARCHAR, or to BLOB
+        UNION(a INTEGER): take one member with `union_extract(…)`
+    "#]]
+    .assert_eq(&types.iter().map(line).collect::<String>());
 }
 
 #[test]
@@ -79,7 +106,36 @@ fn a_merge_inside_a_slice_reads_like_hand_written() {
     statements.extend(index(&target, &strategy, Some(&slice)));
     statements.extend(delete(&target, &strategy, Some(&slice)));
     statements.push(insert(&target, &values));
-    expect![].assert_eq(&text(statements));
+    expect![[r#"
+        -- make the stage in the transaction
+        CREATE TEMPORARY TABLE "_pt_stage" (
+          "id" bigint
+        ) ON COMMIT DROP;
+        -- create the schema
+        CREATE SCHEMA IF NOT EXISTS "public";
+        -- create the table
+        CREATE TABLE "public"."orders" (
+          "id" bigint,
+          "day" text
+        );
+        -- index what later writes look for
+        CREATE INDEX ON "public"."orders" ("day", "id");
+        -- delete the rows with staged keys
+        DELETE FROM "public"."orders" AS _pt_old
+        WHERE EXISTS (
+          SELECT 1
+          FROM "_pt_stage" AS _pt_new
+          WHERE _pt_new."id" = _pt_old."id"
+        )
+          AND _pt_old."day" = '2026-01-01';
+        -- insert the staged rows
+        INSERT INTO "public"."orders" ("id", "day")
+        SELECT
+          CAST("id" AS bigint),
+          CAST('2026-01-01' AS text)
+        FROM "_pt_stage";
+    "#]]
+    .assert_eq(&text(statements));
 }
 
 fn check(text: &str, is_managed: bool, expected: Expect) {
@@ -106,20 +162,57 @@ fn a_managed_script_is_setup_and_one_query() {
         "SET LOCAL work_mem = '8MB';\nCREATE TEMP TABLE a AS SELECT * FROM sales.x;\nWITH c AS (SELECT * FROM \"Ünï\" u) \
          SELECT $country, ';' FROM a JOIN c ON true, generate_series(1, 2) g, pg_class, information_schema.tables;",
         true,
-        expect![],
+        expect![[r#"
+            setup: SET LOCAL work_mem = '8MB'
+            setup: CREATE TEMP TABLE a AS SELECT * FROM sales.x
+            query: WITH c AS (SELECT * FROM "Ünï" u) SELECT $country, ';' FROM a JOIN c ON true, generate_series(1, 2) g, pg_class, information_schema.tables
+            reads datatable://app/sales.x at `sales.x`
+            reads datatable://app/Ünï at `"Ünï"`"#]],
     );
 }
 
 #[test]
 fn other_bodies_are_refused_at_their_place() {
-    check("DELETE FROM x; SELECT 1", true, expect![]);
-    check("SELECT 1; SELECT 2", true, expect![]);
-    check("WITH d AS (DELETE FROM x RETURNING *) SELECT * FROM d", true, expect![]);
-    check("SELECT 1 INTO x", true, expect![]);
-    check("", true, expect![]);
-    check("SELECT * FROM lake.t, a.b.c", true, expect![]);
-    check("SELECT $contry", true, expect![]);
-    check("SELECT 'x", true, expect![]);
+    check(
+        "DELETE FROM x; SELECT 1",
+        true,
+        expect![[r#"
+        query: SELECT 1
+        writes datatable://app/x at `x`
+        P545 at `DELETE FROM x`: `DELETE` cannot stand before the query in a managed script"#]],
+    );
+    check(
+        "SELECT 1; SELECT 2",
+        true,
+        expect![[r#"
+        query: SELECT 2
+        P545 at `SELECT 1`: `SELECT` cannot stand before the query in a managed script"#]],
+    );
+    check(
+        "WITH d AS (DELETE FROM x RETURNING *) SELECT * FROM d",
+        true,
+        expect![[r#"
+        reads datatable://app/x at `x`
+        P545 at `DELETE`: the query of a managed script changes rows"#]],
+    );
+    check("SELECT 1 INTO x", true, expect!["P545 at `INTO`: the query of a managed script changes rows"]);
+    check("", true, expect!["P545 at ``: the script has no query"]);
+    check(
+        "SELECT * FROM lake.t, a.b.c",
+        true,
+        expect![[r#"
+        query: SELECT * FROM lake.t, a.b.c
+        P546 at `lake.t`: `lake.t` is not in the datatable, and a Postgres script reads nothing else
+        P546 at `a.b.c`: `a.b.c` is not in the datatable, and a Postgres script reads nothing else"#]],
+    );
+    check(
+        "SELECT $contry",
+        true,
+        expect![[r#"
+        query: SELECT $contry
+        P209 at `$contry`: there is no parameter `$contry`"#]],
+    );
+    check("SELECT 'x", true, expect!["P545 at ``: Unterminated string literal"]);
 }
 
 #[test]
@@ -128,13 +221,28 @@ fn a_manual_script_reads_and_writes_by_its_own_statements() {
         "CREATE TABLE IF NOT EXISTS t (id int);\nINSERT INTO t SELECT id FROM s;\nUPDATE ONLY sales.u SET a = b.a FROM b;\n\
          DELETE FROM t USING gone WHERE t.id = gone.id; TRUNCATE TABLE w; COMMIT",
         false,
-        expect![],
+        expect![[r#"
+            reads datatable://app/s at `s`
+            reads datatable://app/b at `b`
+            reads datatable://app/gone at `gone`
+            writes datatable://app/t at `t`
+            writes datatable://app/t at `t`
+            writes datatable://app/sales.u at `sales.u`
+            writes datatable://app/t at `t`
+            writes datatable://app/w at `w`
+            P545 at `COMMIT`: `COMMIT` cannot stand in a Postgres script"#]],
     );
 }
 
 #[test]
 fn what_only_postgres_can_read_is_said_and_runs() {
-    check("SELECT * FROM t WHERE a @@@@ 'x' FROM", true, expect![]);
+    check(
+        "SELECT * FROM t WHERE a @@@@ 'x' FROM",
+        true,
+        expect![[r#"
+        query: SELECT * FROM t WHERE a @@@@ 'x' FROM
+        P547 at `SELECT * FROM t WHERE a @@@@ 'x' FROM`: what this statement reads could not be found out: sql parser error: Expected: end of statement, found: FROM at Line: 1, Column: 34"#]],
+    );
 }
 
 #[test]

@@ -20,5 +20,5 @@ pub use connection::Postgres;
 pub use home::{Head, Stamp};
 pub use native::try_native;
 pub use reads::{attach, attach_reads, read_alias};
-pub use shape::describe;
+pub use shape::{Described, describe};
 pub use staged::try_staged;

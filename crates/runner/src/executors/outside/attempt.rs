@@ -335,7 +335,9 @@ impl<'a> Attempt<'a> {
         }
         self.add_time("remember", began.elapsed());
         self.reach(FaultPoint::Remembered);
-        StepOutcome::Materialized { snapshot: Some(version), deleted, inserted, rows }
+        // The version of a file is a time, which pins nothing and tells people nothing.
+        let snapshot = Some(version).filter(|_| self.asset.has_numbered_versions());
+        StepOutcome::Materialized { snapshot, deleted, inserted, rows }
     }
 
     fn remember_failure(&mut self, failure: &StepFailure, is_last: bool, started: Instant, kind: FailureKind) {
