@@ -119,7 +119,8 @@ fn a_type_that_postgres_cannot_hold_is_refused() {
     expect![[r#"
         P507 compare the columns: Postgres cannot hold 1 of the columns:
         `at` is TIMESTAMP_NS: Postgres keeps microseconds: cast the column to TIMESTAMP
-        committed: nothing of this step is published; Pintail has not written datatable://app/t yet"#]].assert_eq(&app.folder.told_of(&told, "t"));
+        committed: nothing of this step is published; Pintail has not written datatable://app/t yet"#]]
+    .assert_eq(&app.folder.told_of(&told, "t"));
 }
 
 #[test]
@@ -235,7 +236,8 @@ fn a_failed_test_takes_the_write_back() {
         help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
         sample: name|_pt_count
           a|2
-        committed: datatable://app/t is as it was before this run; nothing of this step is published"#]].assert_eq(&app.folder.told_of(&told, "t"));
+        committed: datatable://app/t is as it was before this run; nothing of this step is published"#]]
+    .assert_eq(&app.folder.told_of(&told, "t"));
     app.check("SELECT * FROM t", expect!["1|a"]);
     app.check(STAMPS, expect!["1|datatable://app/t|-|merge|0|1|1"]);
 }
@@ -259,7 +261,8 @@ fn a_table_of_somebody_else_is_refused_until_it_is_adopted() {
     expect![[r#"
         P508 check the target: datatable://app/t exists, but Pintail has not made it
         help: to let Pintail write it from now on: `pintail adopt datatable://app/t`
-        committed: nothing of this step is published; Pintail has not written datatable://app/t yet"#]].assert_eq(&app.folder.told_of(&told, "t"));
+        committed: nothing of this step is published; Pintail has not written datatable://app/t yet"#]]
+    .assert_eq(&app.folder.told_of(&told, "t"));
     app.folder.open().adopt("datatable://app/t", None).unwrap();
     app.folder.run_all().assert_good();
     app.check(
@@ -299,7 +302,8 @@ fn columns_change_as_the_script_says() {
     let told = app.folder.run_all();
     expect![[r#"
         t: not written (on_schema_change ignore): `other` VARCHAR
-        t: NULL (on_schema_change ignore): `extra` DECIMAL(2,1)"#]].assert_eq(&told.assert_good().notes().join("\n"));
+        t: NULL (on_schema_change ignore): `extra` DECIMAL(2,1)"#]]
+    .assert_eq(&told.assert_good().notes().join("\n"));
     assert_store_agrees(&app.folder.open());
 }
 
@@ -356,9 +360,12 @@ fn postgres_scripts_run_in_the_server() {
     app.sql("CREATE TABLE events (at timestamptz, n numeric); INSERT INTO events VALUES ('2026-01-01 10:00Z', 1.50), ('2026-01-02 10:00Z', 2)");
     app.folder.run(&at("2026-01-01")).assert_good();
     app.folder.run(&at("2026-01-02")).assert_good();
-    app.check("SET timezone = 'UTC'; SELECT * FROM t ORDER BY at", expect![[r#"
+    app.check(
+        "SET timezone = 'UTC'; SELECT * FROM t ORDER BY at",
+        expect![[r#"
         2026-01-01 10:00:00+00|1.50|DE|2026-01-01|{"a": 1}
-        2026-01-02 10:00:00+00|2|DE|2026-01-02|{"a": 1}"#]]);
+        2026-01-02 10:00:00+00|2|DE|2026-01-02|{"a": 1}"#]],
+    );
     app.check(
         STAMPS,
         expect![[r#"
@@ -416,22 +423,16 @@ fn what_cannot_stand_in_a_postgres_script_is_said_at_its_place() {
         "//- pipelines/a.pg.sql\n-- materialize datatable://app/a\nDELETE FROM x;\nSELECT 1 AS n\n//- pipelines/b.pg.sql\n-- materialize datatable://app/b\nWITH gone AS (DELETE FROM x RETURNING *) SELECT * FROM gone\n//- pipelines/c.pg.sql\n-- materialize datatable://app/c\nSELECT * FROM lake.orders\n//- pipelines/d.pg.sql\n-- materialize manual datatable://app/d\nBEGIN;\nCREATE TABLE d AS SELECT 'x;y' AS n;\nCOMMIT;\n//- pipelines/e.pg.sql\n-- materialize ducklake://main/e\nSELECT 1 AS n\n//- pipelines/f.pg.sql\n-- materialize datatable://app/f\nSELECT $contry AS n\n//- pipelines/g.pg.sql\n-- materialize datatable://app/g\nSELECT 'never closed\n//- pipelines/h.sql\n-- materialize datatable://ap/h\nSELECT 1 AS n\n",
     );
     expect![[r#"
-        Info P126 pipelines/a.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
         Error P545 pipelines/a.pg.sql:2 `DELETE` cannot stand before the query in a managed script
-        Info P126 pipelines/b.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
         Error P545 pipelines/b.pg.sql:2 the query of a managed script changes rows
-        Info P126 pipelines/c.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
         Error P546 pipelines/c.pg.sql:2 `lake.orders` is not in the datatable, and a Postgres script reads nothing else
-        Info P126 pipelines/d.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
         Error P545 pipelines/d.pg.sql:2 `BEGIN` cannot stand in a Postgres script
         Error P545 pipelines/d.pg.sql:4 `COMMIT` cannot stand in a Postgres script
-        Info P126 pipelines/e.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
         Error P548 pipelines/e.pg.sql:1 a Postgres script writes only a table of its own datatable
-        Info P126 pipelines/f.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
         Error P209 pipelines/f.pg.sql:2 there is no parameter `$contry`
-        Info P126 pipelines/g.pg.sql:1 this version checks the header of Postgres SQL scripts, but does not run them yet
         Error P545 pipelines/g.pg.sql:2 Unterminated string literal
-        Error P549 pipelines/h.sql:1 there is no datatable `ap`"#]].assert_eq(&app.folder.check().join("\n"));
+        Error P549 pipelines/h.sql:1 there is no datatable `ap`"#]]
+    .assert_eq(&app.folder.check().join("\n"));
 }
 
 #[test]

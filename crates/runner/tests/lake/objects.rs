@@ -59,8 +59,8 @@ fn partitions_are_hive_keys_that_read_back_as_they_were() {
     let folder = Folder::new(
         "//- pipelines/out.sql\n-- partitioned hourly tz=Europe/Berlin start=2026-01-01\n-- materialize volume://project/out/hour={partition}/part.parquet\nSELECT $partition AS hour_text\n",
     );
-    folder.run(&at("2026-01-01T09+01:00")).assert_good();
-    assert_eq!(files(&folder, "out"), ["hour=2026-01-01T09%2B01%3A00/part.parquet"]);
+    folder.run(&at("2026-01-01T09+0100")).assert_good();
+    assert_eq!(files(&folder, "out"), ["hour=2026-01-01T09%2B0100/part.parquet"]);
     let read = "SELECT hour = hour_text FROM read_parquet('out/*/part.parquet', hive_partitioning => true, hive_types => {'hour': VARCHAR})";
     assert_eq!(folder.query(read), ["true"]);
     assert_store_agrees(&folder.open(), "volume://project");
@@ -156,7 +156,8 @@ fn what_a_file_cannot_be_is_said_at_its_place() {
         Error P548 pipelines/b.sql:1 `key=` does not apply: a file is always written whole
         Error P548 pipelines/c.sql:2 every partition would write the same file
         Error P549 pipelines/d.sql:1 there is no object store `nowhere`
-        Error P548 pipelines/e.sql:1 `manual` does not apply: a file is always written whole"#]].assert_eq(&folder.check().join("\n"));
+        Error P548 pipelines/e.sql:1 `manual` does not apply: a file is always written whole"#]]
+    .assert_eq(&folder.check().join("\n"));
 }
 
 /// A project with the object store `raw` under a prefix of its own.
@@ -188,7 +189,7 @@ fn objects_of_partitions_have_hive_keys_and_are_found_by_a_rebuild() {
     let folder = store(
         "//- pipelines/out.sql\n-- partitioned hourly tz=Europe/Berlin start=2026-01-01\n-- materialize s3:///h/hour={partition}/p.parquet\nSELECT 1 AS n\n",
     );
-    for hour in ["2026-01-01T09+01:00", "2026-01-01T10+01:00"] {
+    for hour in ["2026-01-01T09+0100", "2026-01-01T10+0100"] {
         folder.run(&at(hour)).assert_good();
     }
     assert_store_agrees(&folder.open(), "s3://");

@@ -22,6 +22,16 @@ use crate::executors::{RunContext, StepFailure};
 /// How long a server may take to answer a new connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Asks for the number of the server's process, and makes a commit that was answered one that survives a crash of the
+/// server: what is remembered of it must not be more than what it remembers itself.
+const OPENED: &str = "
+SELECT pg_backend_pid()
+FROM (
+  SELECT CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END
+  OFFSET 0
+) AS settings (durable)
+WHERE durable IS NULL OR durable = 'on'";
+
 /// An open connection.
 pub struct Postgres {
     pub(super) connection: PgConnection,
@@ -66,7 +76,7 @@ impl Postgres {
                 Ok(connected) => connected?,
                 Err(_) => return Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())),
             };
-            let process: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut connection).await?;
+            let process: i32 = sqlx::query_scalar(OPENED).fetch_one(&mut connection).await?;
             Ok((connection, process))
         });
         let (connection, process) = opened.map_err(|error| unreachable(&error))?;
