@@ -17,6 +17,7 @@ pub mod query;
 pub mod run;
 pub mod show;
 pub mod state;
+pub mod status;
 pub mod test;
 
 use crate::app::App;
@@ -31,6 +32,7 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::New(args) => new::run(&args, app),
         Command::Check(args) => check::run(&args, app),
         Command::Plan(args) => plan::run(&args, app),
+        Command::Status(args) => status::run(&args, app),
         Command::Run(args) => run::run(&args, app),
         Command::Backfill(args) => backfill::run(&args, app),
         Command::Preview(args) => preview::run(&args, app),

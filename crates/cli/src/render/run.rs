@@ -7,7 +7,7 @@ use pintail_core::write::ErrorClass;
 use pintail_runner::duration_text;
 use pintail_runner::executors::{StepFailure, StepOutcome, StepReport};
 use pintail_runner::run::{RunSummary, StepState};
-use pintail_store::{RunStatus, TestResult};
+use pintail_store::{RunStatus, TestResult, TestStatus};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -41,6 +41,14 @@ impl EndedStep {
         }
     }
 
+    /// Returns whether it has something to say besides its rows.
+    pub fn has_findings(&self) -> bool {
+        let is_quiet = |report: &StepReport| {
+            report.notes.is_empty() && report.tests.iter().all(|test| test.status == TestStatus::Passed)
+        };
+        self.failure().is_some() || self.report.as_deref().is_some_and(|report| !is_quiet(report))
+    }
+
     /// Returns how long it took.
     pub fn elapsed(&self) -> Option<Duration> {
         self.report.as_ref().map(|report| report.elapsed)
@@ -53,8 +61,10 @@ pub fn state_word(state: StepState) -> &'static str {
         StepState::Waiting => "waiting",
         StepState::Running => "running",
         StepState::Materialized => "materialized",
+        StepState::Unchanged => "unchanged",
         StepState::Superseded => "superseded",
         StepState::Failed => "failed",
+        StepState::RolledBack => "rolled back",
         StepState::Skipped => "skipped",
         StepState::Cancelled => "stopped",
     }
@@ -63,9 +73,9 @@ pub fn state_word(state: StepState) -> &'static str {
 /// Returns how the word for `state` stands out.
 pub fn style_of(state: StepState) -> Style {
     match state {
-        StepState::Materialized => Style::Good,
+        StepState::Materialized | StepState::Unchanged => Style::Good,
         StepState::Failed => Style::Error,
-        StepState::Superseded | StepState::Skipped | StepState::Cancelled => Style::Warning,
+        StepState::Superseded | StepState::RolledBack | StepState::Skipped | StepState::Cancelled => Style::Warning,
         StepState::Waiting | StepState::Running => Style::Dim,
     }
 }
@@ -103,7 +113,13 @@ fn written(step: &Step, ended: &EndedStep) -> String {
             parts.extend(snapshot.map(|snapshot| format!("snapshot {snapshot}")));
             format!("{} ", parts.join(", "))
         }
+        Some(StepOutcome::Unchanged { snapshot, rows }) => {
+            let rows = rows.map_or_else(String::new, |rows| format!("{}, ", count_rows(rows)));
+            format!("{rows}snapshot {snapshot} ")
+        }
+        None if ended.state == StepState::Unchanged => "nothing before it has changed anything".to_owned(),
         Some(StepOutcome::Superseded { snapshot, .. }) => format!("a newer run wrote snapshot {snapshot} "),
+        Some(StepOutcome::RolledBack { because }) => format!("with {because} "),
         _ => String::new(),
     }
 }
@@ -152,7 +168,9 @@ pub fn totals(summary: &RunSummary, elapsed: Duration, paint: impl Fn(Style, &st
     };
     let numbers = [
         (summary.materialized, "materialized"),
+        (summary.unchanged, "unchanged"),
         (summary.superseded, "superseded"),
+        (summary.rolled_back, "rolled back"),
         (summary.failed, "failed"),
         (summary.skipped, "skipped"),
         (summary.cancelled, "stopped"),
@@ -178,10 +196,15 @@ pub fn ended_json(step: &Step, ended: &EndedStep) -> Value {
             value["inserted"] = json!(inserted);
             value["deleted"] = json!(deleted);
         }
+        StepOutcome::Unchanged { snapshot, rows } => {
+            value["snapshot"] = json!(snapshot.0);
+            value["rows"] = json!(rows);
+        }
         StepOutcome::Superseded { snapshot, run } => {
             value["snapshot"] = json!(snapshot.0);
             value["by_run"] = json!(run.as_str());
         }
+        StepOutcome::RolledBack { because } => value["because"] = json!(because.as_str()),
         StepOutcome::Failed(failure) => value["error"] = failure_json(failure),
     }
     value["tests"] = report.tests.iter().map(test_json).collect();
@@ -223,7 +246,9 @@ pub fn summary_json(summary: &RunSummary, elapsed: Duration) -> Value {
         "run": summary.run.as_str(),
         "status": summary.status.as_str(),
         "materialized": summary.materialized,
+        "unchanged": summary.unchanged,
         "superseded": summary.superseded,
+        "rolled_back": summary.rolled_back,
         "failed": summary.failed,
         "skipped": summary.skipped,
         "stopped": summary.cancelled,

@@ -2,6 +2,7 @@
 //!
 //! What can be shown without a process is tested where it lives.
 
+mod backfills;
 mod explain;
 mod failing_steps;
 mod interrupt;

@@ -11,6 +11,7 @@ pub mod postgres;
 pub mod rewrite;
 pub mod stamp;
 pub mod strategy;
+pub mod window_columns;
 
 #[cfg(test)]
 pub(crate) mod fixture;

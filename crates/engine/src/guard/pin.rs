@@ -5,10 +5,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pintail_core::id::SnapshotId;
+use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteSynchronous;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::{Guard, GuardError, OwnerId};
+use super::database::{Database, on_pool};
+use super::{Guard, GuardError, Here};
 
 /// The id of one pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,9 +45,10 @@ pub struct Pin {
     pub since_micros: i64,
 }
 
-#[derive(sqlx::FromRow)]
-struct PinRow {
-    id: i64,
+/// A pin as it is stored.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub(super) struct PinRow {
+    pub(super) id: i64,
     snapshot: i64,
     owner: String,
     durable: i64,
@@ -54,32 +57,70 @@ struct PinRow {
     expires_micros: Option<i64>,
 }
 
-const INSERT: &str = "INSERT INTO snapshot_pin (snapshot, owner, durable, reason, since_micros, expires_micros)
-                      VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
+impl PinRow {
+    /// Writes the pin of a living process again after others may have taken the process for dead.
+    pub(super) async fn write_back(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        sqlx::query(
+            "INSERT INTO pintail.snapshot_pin (id, snapshot, owner, durable, reason, since_micros)
+             VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT (id) DO NOTHING",
+        )
+        .bind(self.id)
+        .bind(self.snapshot)
+        .bind(&self.owner)
+        .bind(&self.reason)
+        .bind(self.since_micros)
+        .execute(connection)
+        .await
+        .map(|_| ())
+    }
+}
+
+/// Inserts a row and returns its id.
+macro_rules! insert {
+    ($guard:expr, $row:expr, $executor:expr) => {{
+        let sql = format!(
+            "INSERT INTO {} (snapshot, owner, durable, reason, since_micros, expires_micros)
+             VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+            $guard.table("snapshot_pin")
+        );
+        sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(sql))
+            .bind($row.snapshot)
+            .bind(&$row.owner)
+            .bind($row.durable)
+            .bind(&$row.reason)
+            .bind($row.since_micros)
+            .bind($row.expires_micros)
+            .fetch_one($executor)
+            .await
+    }};
+}
 
 impl Guard {
     /// Holds `snapshot` until it is unpinned or this process dies.
     pub async fn pin(&self, snapshot: SnapshotId, reason: &str, now_micros: i64) -> Result<PinId, GuardError> {
-        let id = sqlx::query_scalar(INSERT)
-            .bind(snapshot.0)
-            .bind(&self.owner().0)
-            .bind(0_i64)
-            .bind(reason)
-            .bind(now_micros)
-            .bind(None::<i64>)
-            .fetch_one(&self.pool)
-            .await
-            .map_err(self.database("pin a snapshot"))?;
-        Ok(PinId(id))
+        let mut row = PinRow {
+            id: 0,
+            snapshot: snapshot.0,
+            owner: self.owner().0.clone(),
+            durable: 0,
+            reason: reason.to_owned(),
+            since_micros: now_micros,
+            expires_micros: None,
+        };
+        row.id = on_pool!(&self.database, |pool| insert!(self, row, pool)).map_err(self.database("pin a snapshot"))?;
+        let id = PinId(row.id);
+        if let Here::Session(session) = &self.here {
+            session.note(row);
+        }
+        Ok(id)
     }
 
     /// Lets go of a pin of this process.
     pub async fn unpin(&self, id: PinId) -> Result<(), GuardError> {
-        sqlx::query("DELETE FROM snapshot_pin WHERE id = $1 AND durable = 0")
-            .bind(id.0)
-            .execute(&self.pool)
-            .await
-            .map_err(self.database("unpin a snapshot"))?;
+        if let Here::Session(session) = &self.here {
+            session.forget(id.0);
+        }
+        self.delete_pin(id, "durable = 0").await.map_err(self.database("unpin a snapshot"))?;
         Ok(())
     }
 
@@ -93,32 +134,41 @@ impl Guard {
         since_micros: i64,
         expires_micros: Option<i64>,
     ) -> Result<PinId, GuardError> {
-        let failed = self.database("hold a snapshot");
-        // Of its own, because the pool's connections do not wait for the disk.
-        let options = self.options.clone().synchronous(SqliteSynchronous::Full);
-        let mut connection = options.connect().await.map_err(&failed)?;
-        let id = sqlx::query_scalar(INSERT)
-            .bind(snapshot.0)
-            .bind(owner)
-            .bind(1_i64)
-            .bind(reason)
-            .bind(since_micros)
-            .bind(expires_micros)
-            .fetch_one(&mut connection)
-            .await
-            .map_err(&failed)?;
-        connection.close().await.map_err(&failed)?;
-        Ok(PinId(id))
+        let (owner, reason) = (owner.to_owned(), reason.to_owned());
+        let row = PinRow { id: 0, snapshot: snapshot.0, owner, durable: 1, reason, since_micros, expires_micros };
+        self.insert_durably(&row).await.map(PinId).map_err(self.database("hold a snapshot"))
+    }
+
+    async fn insert_durably(&self, row: &PinRow) -> Result<i64, sqlx::Error> {
+        match &self.database {
+            Database::Sqlite { options, .. } => {
+                // Of its own, because the pool's connections do not wait for the disk.
+                let mut connection = options.clone().synchronous(SqliteSynchronous::Full).connect().await?;
+                let id = insert!(self, row, &mut connection)?;
+                connection.close().await?;
+                Ok(id)
+            }
+            Database::Postgres { pool, .. } => {
+                let mut tx = pool.begin_with("BEGIN; SET LOCAL synchronous_commit = on").await?;
+                let id = insert!(self, row, &mut *tx)?;
+                tx.commit().await?;
+                Ok(id)
+            }
+        }
     }
 
     /// Lets go of a durable pin; returns whether there was one.
     pub async fn release_hold(&self, id: PinId) -> Result<bool, GuardError> {
-        let gone = sqlx::query("DELETE FROM snapshot_pin WHERE id = $1 AND durable = 1")
-            .bind(id.0)
-            .execute(&self.pool)
-            .await
-            .map_err(self.database("release a snapshot"))?;
-        Ok(0 < gone.rows_affected())
+        self.delete_pin(id, "durable = 1").await.map_err(self.database("release a snapshot"))
+    }
+
+    /// Deletes the pin `id` if `condition` holds, and returns whether there was one.
+    async fn delete_pin(&self, id: PinId, condition: &str) -> Result<bool, sqlx::Error> {
+        let sql = format!("DELETE FROM {} WHERE id = $1 AND {condition}", self.table("snapshot_pin"));
+        on_pool!(&self.database, |pool| {
+            let deleted = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id.0).execute(pool).await?;
+            Ok(0 < deleted.rows_affected())
+        })
     }
 
     /// Returns the pins that hold now, oldest first, and removes those of dead processes and those that have ended.
@@ -131,26 +181,17 @@ impl Guard {
     /// ended by then.
     pub async fn pins_at(&self, now_micros: i64) -> Result<Vec<Pin>, GuardError> {
         let failed = self.database("list the pins");
-        let rows: Vec<PinRow> = sqlx::query_as(
-            "SELECT id, snapshot, owner, durable, reason, since_micros, expires_micros FROM snapshot_pin ORDER BY id",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(&failed)?;
-        let mut pins = Vec::new();
-        for row in rows {
-            let is_held = match row.durable != 0 {
-                true => row.expires_micros.is_none_or(|end| now_micros < end),
-                false => self.is_alive(&OwnerId(row.owner.clone())),
-            };
-            if is_held {
-                pins.push(row.into());
-                continue;
-            }
-            let delete = sqlx::query("DELETE FROM snapshot_pin WHERE id = $1").bind(row.id);
-            delete.execute(&self.pool).await.map_err(&failed)?;
-        }
-        Ok(pins)
+        self.forget_the_dead().await?;
+        let table = self.table("snapshot_pin");
+        let end = format!("DELETE FROM {table} WHERE durable = 1 AND expires_micros <= $1");
+        let list = format!(
+            "SELECT id, snapshot, owner, durable, reason, since_micros, expires_micros FROM {table} ORDER BY id"
+        );
+        let rows: Vec<PinRow> = on_pool!(&self.database, |pool| {
+            sqlx::query(sqlx::AssertSqlSafe(end)).bind(now_micros).execute(pool).await.map_err(&failed)?;
+            sqlx::query_as(sqlx::AssertSqlSafe(list)).fetch_all(pool).await.map_err(&failed)?
+        });
+        Ok(rows.into_iter().map(Pin::from).collect())
     }
 }
 
@@ -168,50 +209,5 @@ impl From<PinRow> for Pin {
             reason: row.reason,
             since_micros: row.since_micros,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pintail_core::id::SnapshotId;
-
-    use super::{Pin, PinId, PinKind};
-    use crate::guard::Guard;
-    use crate::guard::tests::lake;
-
-    fn seen(pins: &[Pin]) -> Vec<(PinId, i64, PinKind)> {
-        pins.iter().map(|pin| (pin.id, pin.snapshot.0, pin.kind)).collect()
-    }
-
-    #[tokio::test]
-    async fn a_durable_pin_outlives_its_process_and_ends_when_it_says_or_is_released() {
-        let folder = tempfile::tempdir().unwrap();
-        let lake = lake(folder.path());
-        let first = Guard::open(&lake).await.unwrap();
-        first.pin(SnapshotId(1), "a run", 5).await.unwrap();
-        let ever = first.hold(SnapshotId(2), "anna", "the audit", 6, None).await.unwrap();
-        let until = first.hold(SnapshotId(3), "ben", "a report", 7, Some(100)).await.unwrap();
-        drop(first);
-        let second = Guard::open(&lake).await.unwrap();
-        let pins = second.pins_at(99).await.unwrap();
-        let (open, ending) =
-            (PinKind::Durable { expires_micros: None }, PinKind::Durable { expires_micros: Some(100) });
-        assert_eq!(seen(&pins), [(ever, 2, open), (until, 3, ending)]);
-        assert_eq!((pins[0].owner.as_str(), pins[0].reason.as_str(), pins[0].since_micros), ("anna", "the audit", 6));
-        assert_eq!(seen(&second.pins_at(100).await.unwrap()), [(ever, 2, open)]);
-        assert!(!second.release_hold(until).await.unwrap(), "it has ended before");
-        assert!(second.release_hold(ever).await.unwrap());
-        assert_eq!(second.pins().await.unwrap(), []);
-    }
-
-    #[tokio::test]
-    async fn neither_way_of_letting_go_takes_a_pin_of_the_other_kind() {
-        let folder = tempfile::tempdir().unwrap();
-        let guard = Guard::open(&lake(folder.path())).await.unwrap();
-        let process = guard.pin(SnapshotId(1), "a run", 0).await.unwrap();
-        let durable = guard.hold(SnapshotId(1), "anna", "the audit", 0, None).await.unwrap();
-        guard.unpin(durable).await.unwrap();
-        assert!(!guard.release_hold(process).await.unwrap());
-        assert_eq!(guard.pins().await.unwrap().len(), 2);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use pintail_core::asset::Asset;
-use pintail_core::id::{LakeName, RunId, SnapshotId, StepId};
+use pintail_core::id::{LakeName, RunId, ScriptName, SnapshotId, StepId};
 use pintail_core::plan::Step;
 use pintail_core::schema::Schema;
 use pintail_core::sql::stamp::StampEntry;
@@ -18,6 +18,7 @@ use pintail_engine::{InstanceOptions, LakeLocation, Session};
 use pintail_store::{Store, TestResult};
 use tokio::runtime::Handle;
 
+use super::duckdb::OpenIncrement;
 use super::{Keepers, StepFailure};
 use crate::project::CompiledProject;
 
@@ -47,6 +48,8 @@ pub struct RunContext {
     pub prints: BTreeMap<String, String>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
+    /// What the steps of this run take of the columns that they go by, as far as they have begun.
+    pub increments: Mutex<HashMap<StepId, OpenIncrement>>,
     /// Whether the user wants to stop.
     pub cancel: Cancel,
     /// The clock.
@@ -119,6 +122,16 @@ impl RunContext {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(asset).cloned().unwrap_or_default()
     }
 
+    /// Returns what the step takes of the column that it goes by.
+    pub fn increment_of(&self, step: &StepId) -> Option<OpenIncrement> {
+        self.increments.lock().unwrap_or_else(PoisonError::into_inner).get(step).cloned()
+    }
+
+    /// Remembers what a step takes.
+    pub fn take_increment(&self, step: &StepId, increment: OpenIncrement) {
+        self.increments.lock().unwrap_or_else(PoisonError::into_inner).insert(step.clone(), increment);
+    }
+
     /// Waits on the run's runtime; a timer can be made only inside it.
     pub fn pause(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
@@ -157,12 +170,24 @@ pub enum StepOutcome {
         /// Rows in the slice afterwards, when known.
         rows: Option<u64>,
     },
+    /// What it would have written is there already: nothing was committed.
+    Unchanged {
+        /// The snapshot of the version that it confirms.
+        snapshot: SnapshotId,
+        /// Rows in the slice, when known.
+        rows: Option<u64>,
+    },
     /// A newer run has written the slice meanwhile.
     Superseded {
         /// Its snapshot.
         snapshot: SnapshotId,
         /// Its run.
         run: RunId,
+    },
+    /// It was written, but another step of its atomic run failed, so nothing of it is committed.
+    RolledBack {
+        /// The script that failed.
+        because: ScriptName,
     },
     /// It failed.
     Failed(Box<StepFailure>),

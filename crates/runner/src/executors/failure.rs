@@ -157,6 +157,12 @@ impl From<EngineError> for StepFailure {
             ErrorClass::Cancelled => Code::CANCELLED,
             ErrorClass::Bug => Code::ENGINE_ERROR,
         };
+        let code = match &error {
+            EngineError::DatabaseMissing { .. } => Code::CATALOG_DATABASE_MISSING,
+            EngineError::TooFewConnections { .. } => Code::TOO_FEW_CONNECTIONS,
+            EngineError::NoObjectStore { .. } => Code::OBJECT_STORE_MISSING,
+            _ => code,
+        };
         let (stage, message) = match error.failure() {
             Some(failure) => {
                 let kind = if failure.message.kind.is_empty() {

@@ -57,7 +57,7 @@ impl Pintail {
             return Err(RunnerError::Usage { message: format!("Pintail writes {asset} already; nothing to adopt") });
         }
         let mut slot = self.take_slot();
-        if location.exists() {
+        if location.exists()? {
             slot.attach_existing(location)?;
         }
         slot.attach_for_writing(location)?;
@@ -80,6 +80,7 @@ impl Pintail {
             generation: 0,
             partition: None,
             window: None,
+            increment: None,
             strategy: "adopt".to_owned(),
             deleted: 0,
             inserted: 0,
@@ -88,6 +89,7 @@ impl Pintail {
             script_hash: script.hash().clone(),
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
+            atomic: false,
         };
         let lane = location.lane();
         let pass = lane.enter()?;

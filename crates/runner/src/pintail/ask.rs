@@ -2,6 +2,7 @@
 
 use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, RunId, SnapshotId};
+use pintail_core::partition::{PartitionKey, value_key};
 use pintail_core::plan::{Reason, Step};
 use pintail_core::source::Span;
 use pintail_core::sql::{Ident, Relation};
@@ -11,8 +12,9 @@ use pintail_engine::{Instance, Session};
 use pintail_store::{AssetKey, Materialization, Run, RunDetail, SchemaVersion};
 
 use super::{Pintail, RunnerError};
-use crate::executors::duckdb::{ReadAs, rewrite};
+use crate::executors::duckdb::{ReadAs, Source, open_increment, rewrite};
 use crate::executors::{StepFailure, StepJob};
+use crate::project::CompiledScript;
 
 /// A run with what is below it.
 pub type RunInfo = RunDetail;
@@ -72,13 +74,13 @@ impl Pintail {
     fn reading_session(&self, at: Option<SnapshotId>) -> Result<(Instance, Session), RunnerError> {
         let instance = Instance::open(self.instance_options(1))?;
         let session = instance.session()?;
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             let pin = at.filter(|_| location.name == self.project.default_lake);
             location
                 .attach_for_reading(&instance, &session, &location.sql_name(), pin)
                 .map_err(|error| self.attach_failure(error, pin))?;
         }
-        let default = self.lakes.get(&self.project.default_lake).filter(|lake| lake.exists());
+        let default = self.existing_lake(&self.project.default_lake)?;
         if let Some(default) = default {
             session.batch("use the default lake", &format!("USE {}", Ident::new(default.sql_name())))?;
         }
@@ -108,10 +110,7 @@ impl Pintail {
                 let window = spec.window(&key).map_err(|error| RunnerError::Usage { message: error.to_string() })?;
                 (Some(key), Some(window))
             }
-            (None, Some(_)) => {
-                return Err(RunnerError::Usage { message: format!("`{}` has no partitions", script.name()) });
-            }
-            (None, None) => (None, None),
+            (None, text) => (self.preview_value(script, text)?, None),
         };
         let seen = self.observe([script])?;
         let ctx = self.context(crate::new_id(), &seen)?;
@@ -131,16 +130,20 @@ impl Pintail {
         let mut slot = self.take_slot();
         for lake in script.lakes_needed(&self.project) {
             let Some(location) = self.lakes.get(&lake) else { continue };
-            let pin = seen.heads.get(&lake).copied().ok_or_else(|| pintail_engine::EngineError::LakeMissing {
-                lake: lake.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            })?;
+            let pin = seen.heads.get(&lake).copied().ok_or_else(|| location.missing())?;
             slot.attach_pinned(location, pin)?;
         }
         if script.language() == pintail_core::source::Language::PostgresSql {
             let message =
                 format!("`{}` is Postgres SQL, which is not previewed; run its query with psql", script.name());
             return Err(RunnerError::Usage { message });
+        }
+        if script.increment_column().is_some()
+            && let Some(asset) = &script.target
+        {
+            let pins = seen.heads.clone();
+            let source = Source { ctx: &ctx, script, asset, full_refresh: false, pins };
+            ctx.take_increment(&job.id, open_increment(&source, &mut slot)?);
         }
         let session = slot.session()?;
         let _watch = self.cancel.watch(slot.number, &session);
@@ -153,6 +156,25 @@ impl Pintail {
         drop(session);
         self.keep_slot(slot);
         Ok(result)
+    }
+
+    /// Returns the value by which a script without a calendar is previewed.
+    fn preview_value(&self, script: &CompiledScript, text: Option<&str>) -> Result<Option<PartitionKey>, RunnerError> {
+        let usage = |message: String| Err(RunnerError::Usage { message });
+        match (script.payload_path(), text) {
+            (Some(_), Some(text)) => match value_key(text) {
+                Ok(key) => Ok(Some(key)),
+                Err(error) => usage(error.to_string()),
+            },
+            (Some(path), None) => {
+                usage(format!("`{}` works on a value at `{path}`: give one with `--partition <value>`", script.name()))
+            }
+            (None, Some(_)) if script.increment_column().is_some() => {
+                usage(format!("`{}` goes by increments; its preview is the next one", script.name()))
+            }
+            (None, Some(_)) => usage(format!("`{}` has no partitions", script.name())),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns the versions of an asset, newest first.
@@ -193,7 +215,7 @@ impl Pintail {
     /// Returns what the lake's catalog says of `asset`, or what is known of one outside lakes; `None` when it does not exist.
     pub fn table(&self, asset: &Asset) -> Result<Option<TableInfo>, RunnerError> {
         let Asset::Lake { lake: name, schema, table } = asset else { return self.table_outside(asset) };
-        let Some(location) = self.lakes.get(name).filter(|lake| lake.exists()) else { return Ok(None) };
+        let Some(location) = self.existing_lake(name)? else { return Ok(None) };
         let mut slot = self.take_slot();
         slot.attach_existing(location)?;
         let session = slot.session()?;
@@ -206,7 +228,7 @@ impl Pintail {
     /// Reconstructs what the store knows of the lakes from their commit messages.
     pub fn rebuild_state(&self) -> Result<Vec<Rebuilt>, RunnerError> {
         let mut rebuilt = Vec::new();
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             let (stamps, head) = self.all_stamps(location)?;
             let ingested = self.runtime.block_on(self.store.rebuild_lake_state(&location.name, &stamps, head))?;
             let stamped: std::collections::BTreeSet<&str> =

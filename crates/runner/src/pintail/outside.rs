@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, LakeName, RunId, SnapshotId, StepId, TableId};
 use pintail_core::partition::PartitionKey;
+use pintail_core::plan::{Author, Extent};
 use pintail_core::schema::{Column, Schema};
 use pintail_core::sql::postgres::{PostgresColumn, duckdb_type};
 use pintail_core::sql::stamp::StampEntry;
 use pintail_engine::Session;
-use pintail_engine::guard::{OwnerId, is_owner_alive};
+use pintail_engine::guard::OwnerId;
 use pintail_engine::lake::TableFacts;
 use pintail_store::{LakeStamp, SliceState, StepStatus};
 
@@ -78,7 +79,7 @@ impl Pintail {
         seen.heads.insert(place.clone(), version);
         let stamped: BTreeSet<Asset> = head.changed.keys().cloned().collect();
         for (asset, changed) in head.changed {
-            seen.changes.record(asset, changed);
+            seen.changes.record_change(asset, Author::Us, &Extent::Whole, changed);
         }
         for asset in head.gone {
             // It is gone now, after whatever version was written.
@@ -126,7 +127,7 @@ impl Pintail {
     fn heal_files(&self, seen: &mut Observation) -> Result<(), RunnerError> {
         for run in self.runtime.block_on(self.store.running_runs())? {
             let owner = OwnerId(run.owner.0.clone());
-            if self.lakes.values().any(|location| is_owner_alive(location, &owner)) {
+            if self.is_owner_alive(&owner)? {
                 continue;
             }
             let Some(detail) = self.runtime.block_on(self.store.show_run(&run.id))? else { continue };
@@ -257,6 +258,8 @@ impl Pintail {
             script_hash: script.hash().clone(),
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
+            increment: None,
+            atomic: false,
         };
         postgres.batch("begin the transaction", "BEGIN")?;
         let snapshot = postgres.stamp(&entry)?;

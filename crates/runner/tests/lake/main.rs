@@ -2,15 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
+mod catalogs;
 mod harness;
 mod processes;
 
+mod atomic;
+mod backfills;
 mod basics;
 mod crashes;
 mod data_tests;
 mod datatable;
+mod dynamic;
 mod examples;
 mod failures;
+mod files;
+mod groups;
 mod guards;
 mod lineage;
 mod memory;
@@ -18,8 +24,10 @@ mod names;
 mod objects;
 mod ownership;
 mod positions;
+mod postgres;
 mod races;
 mod runs;
 mod schema_changes;
+mod states;
 mod steps;
 mod strategies;

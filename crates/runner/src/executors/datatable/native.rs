@@ -9,7 +9,7 @@ use pintail_core::sql::postgres::{
     Bound, BoundText, PostgresColumn, STAGE_IN_POSTGRES, StagedValue, bind, duckdb_type,
 };
 use pintail_core::sql::stamp::StampEntry;
-use pintail_core::sql::strategy::{GuardCounts, GuardRules, Projected, guards, judge};
+use pintail_core::sql::strategy::{GuardCounts, GuardRules, Projected, STAGE, guards, judge};
 use pintail_core::sql::{Fragment, Ident, Relation, Statement};
 use pintail_engine::fault::FaultPoint;
 use sqlx::Row as _;
@@ -169,6 +169,7 @@ fn shape_of(attempt: &Attempt<'_>, columns: &[PostgresColumn]) -> Result<Shape, 
     let (_, _, table) = target_of(attempt)?;
     lake_shape(&ShapeFacts {
         script: attempt.script,
+        stage: &Relation::temp(STAGE),
         step: &attempt.job.step,
         staged: &staged,
         table: None,

@@ -97,6 +97,7 @@ fn shape_of(attempt: &Attempt<'_>, staged: &Schema) -> Result<Shape, StepFailure
     let (_, _, table) = target_of(attempt)?;
     lake_shape(&ShapeFacts {
         script: attempt.script,
+        stage: &Relation::temp(STAGE),
         step: &attempt.job.step,
         staged,
         table: None,

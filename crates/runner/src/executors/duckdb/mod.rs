@@ -3,18 +3,28 @@
 //! lease -> pins -> stage -> guards -> transaction (check, write, test, stamp, COMMIT, look-up) -> remember. What follows
 //! a failure is decided in `core::write`; this file does what was decided. Each phase is timed, each statement kept.
 
+mod atomic;
 mod attempt;
 mod commit;
 mod data_tests;
+mod execute;
+mod group;
+mod increment;
+mod lease;
 mod manual;
+mod remember;
 mod shape;
 mod staging;
 mod text;
 mod view;
 
-pub use attempt::{execute, strategy_of};
+pub use atomic::execute_atomic;
+pub use attempt::strategy_of;
 pub use commit::sample;
 pub use data_tests::{ReadyTest, TestOutcome, TestPlace, TestRows, rows_text, run_test, store_severity, tests_of};
+pub use execute::execute;
+pub use group::{Batch, execute_group, may_share};
+pub use increment::{OpenIncrement, Source, open_increment};
 pub use shape::{Shape, ShapeFacts, shape};
 pub use staging::{deduplicate, explain, mark_untyped, prepare_session, refuse_repeated_columns};
 pub use text::{ReadAs, rewrite};

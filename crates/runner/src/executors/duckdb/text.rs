@@ -7,8 +7,9 @@ use pintail_core::id::LakeName;
 use pintail_core::partition::{PartitionKey, TimeSpec, Window};
 use pintail_core::source::Span;
 use pintail_core::sql::rewrite::{Rewriter, Rewritten};
-use pintail_core::sql::{Literal, Relation};
+use pintail_core::sql::{Ident, Literal, Relation};
 
+use super::increment::OpenIncrement;
 use crate::project::{CompiledScript, ParsedText};
 
 /// Where the tables that a text names are read from.
@@ -24,7 +25,10 @@ impl ReadAs<'_> {
 
 /// Returns `span` of `text` as it is sent.
 pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: Option<&PartitionKey>) -> Rewritten {
-    let mut rewriter = Rewriter::of_body(&text.blanked, span, &text.body, partition.map(PartitionKey::as_str));
+    let mut rewriter = match text.has_increments {
+        true => Rewriter::of_increment(&text.blanked, span, &text.body),
+        false => Rewriter::of_body(&text.blanked, span, &text.body, partition.map(PartitionKey::as_str)),
+    };
     let reads = text.lineage.table_refs.iter().map(|table| (&table.name, &table.asset));
     let writes = text.lineage.writes.iter().filter_map(|write| Some((write.name.as_ref()?, &write.asset)));
     let mut seen = BTreeSet::new();
@@ -44,6 +48,9 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
             let alias = crate::executors::datatable::read_alias(database);
             rewriter.table(read.span, &Relation::in_catalog(&alias, schema, table));
         }
+    }
+    for (span, address) in &text.places {
+        rewriter.replace(*span, address);
     }
     rewriter.finish()
 }
@@ -66,6 +73,23 @@ pub struct StepVariables<'a> {
     pub first_run: bool,
     /// The pin of the target's lake.
     pub upstream_snapshot: Option<i64>,
+    /// What the step takes of the column that it goes by.
+    pub increment: Option<OpenIncrement>,
+}
+
+/// The variables of steps, as far as they do not come from the configuration.
+const VARIABLES: [&str; 5] = ["partition", "partition_start", "partition_end", "first_run", "upstream_snapshot"];
+
+/// Returns whether `script` uses any variable.
+pub fn uses_variables(script: &CompiledScript) -> bool {
+    let body = &script.text.body;
+    !body.parameters.is_empty() || body.functions.iter().any(|function| function == "in_partition")
+}
+
+/// Returns the statements that forget what an earlier step of the same session has set.
+pub fn resets<'a>(vars: impl Iterator<Item = &'a String>) -> String {
+    let names = VARIABLES.into_iter().map(str::to_owned).chain(vars.cloned());
+    names.map(|name| format!("RESET VARIABLE {}", Ident::new(name))).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the settings that give the variables and macros that `script` uses; empty when it uses none.
@@ -104,6 +128,12 @@ pub fn settings(script: &CompiledScript, variables: &StepVariables<'_>, vars: &[
         if used(name) {
             set(name, Literal::new(value).to_string());
         }
+    }
+    if let Some(increment) = &variables.increment {
+        for (name, value) in increment.variables() {
+            settings.push(format!("SET VARIABLE {name} = {value}"));
+        }
+        settings.push(increment.macro_sql());
     }
     if let Some(spec) = script.time_spec() {
         if in_partition {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pintail_core::diagnostic::Code;
 use pintail_core::schema::{Schema, SchemaDecision, decide, diff};
 use pintail_core::sql::stamp::{StampEntry, to_extra_info};
-use pintail_core::sql::strategy::Projected;
+use pintail_core::sql::strategy::{Projected, STAGE};
 use pintail_core::sql::{Literal, Relation, Statement};
 use pintail_core::write::ErrorClass;
 use pintail_engine::fault::FaultPoint;
@@ -105,6 +105,7 @@ fn named(attempt: &Attempt<'_>) -> String {
 fn shape_of(attempt: &Attempt<'_>, staged: &Schema) -> Result<Shape, StepFailure> {
     let mut shape = lake_shape(&ShapeFacts {
         script: attempt.script,
+        stage: &Relation::temp(STAGE),
         step: &attempt.job.step,
         staged,
         table: None,

@@ -186,6 +186,8 @@ impl<'a> Attempt<'a> {
             script_hash: self.script.hash().clone(),
             inputs: inputs.map(|(place, pin)| (place.clone(), *pin)).collect(),
             files: self.script.prints_read(self.ctx),
+            increment: None,
+            atomic: false,
         }
     }
 

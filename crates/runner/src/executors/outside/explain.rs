@@ -4,7 +4,7 @@ use pintail_core::annotation::WriteStrategy;
 use pintail_core::partition::PartitionKey;
 use pintail_core::source::{Language, Span};
 use pintail_core::sql::postgres::bind;
-use pintail_core::sql::{Statement, strategy};
+use pintail_core::sql::{Relation, Statement, strategy};
 
 use crate::executors::duckdb::{ReadAs, deduplicate, rewrite};
 use crate::executors::{StepFailure, StepJob};
@@ -31,7 +31,7 @@ pub fn explain(script: &CompiledScript, job: &StepJob) -> Result<Vec<Statement>,
     let query = text(script.query_span());
     statements.push(match is_native {
         true => Statement::new("stage the query in Postgres", query),
-        false => strategy::stage(&query, deduplicate(&script.strategy())?.as_ref()).statement,
+        false => strategy::stage(&Relation::temp(strategy::STAGE), &query, deduplicate(&script.strategy())?.as_ref()).statement,
     });
     statements.push(Statement::new(
         "write the stage",

@@ -32,12 +32,13 @@ pub fn execute(
     job: &StepJob,
     script: &CompiledScript,
     asset: &Asset,
-    report_phase: &dyn Fn(&'static str),
+    report_phase: &dyn Fn(usize, &'static str),
 ) -> StepReport {
     let started = Instant::now();
+    let report_phase = |phase: &'static str| report_phase(job.index, phase);
     let mut number = 1;
     loop {
-        let mut attempt = Attempt::new(ctx, job, script, asset, slot.number, report_phase);
+        let mut attempt = Attempt::new(ctx, job, script, asset, slot.number, &report_phase);
         let ended = match attempt.begin(number) {
             Ok(()) => write(&mut attempt, slot),
             Err(failure) => Err(failure),

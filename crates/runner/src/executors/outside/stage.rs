@@ -74,8 +74,7 @@ fn pin_lakes(attempt: &Attempt<'_>, slot: &mut Slot) -> Result<HeldPins, StepFai
     for name in attempt.script.lakes_needed(&ctx.project) {
         let Some(location) = ctx.lakes.get(&name) else { continue };
         let Some(pin) = attempt.pins.get(&name).copied() else {
-            let catalog = location.catalog_file().to_owned();
-            return Err(EngineError::LakeMissing { lake: name.to_string(), catalog }.into());
+            return Err(location.missing().into());
         };
         if let Some(guard) = ctx.guards.get(&name) {
             let reason = format!("run {} reads it", ctx.run);
@@ -94,7 +93,7 @@ fn fill(attempt: &Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailure> {
     let query_span = script.query_span();
     let query = rewrite(&script.text, query_span, &ReadAs::PINNED, attempt.partition());
     let strategy = script.strategy();
-    let statement = stage_sql(&query.sql, deduplicate(&strategy)?.as_ref());
+    let statement = stage_sql(&Relation::temp(STAGE), &query.sql, deduplicate(&strategy)?.as_ref());
     staged.rows = staged.session.run(&statement.statement).map_err(|error| {
         StepFailure::in_text(error, |position| query.original_offset_in(position, statement.select_at), query_span)
     })?;
