@@ -44,8 +44,9 @@ pub struct RunContext {
     pub run: RunId,
     /// The variables of scripts.
     pub vars: BTreeMap<String, String>,
-    /// The fingerprints, as the run was planned, of what scripts read and nobody counts versions of.
-    pub prints: BTreeMap<String, String>,
+    /// The fingerprints, as the run was planned or a step of it has made them, of what scripts read and nobody counts
+    /// versions of.
+    pub prints: Mutex<BTreeMap<String, String>>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// What the steps of this run take of the columns that they go by, as far as they have begun.
@@ -130,6 +131,22 @@ impl RunContext {
     /// Remembers what a step takes.
     pub fn take_increment(&self, step: &StepId, increment: OpenIncrement) {
         self.increments.lock().unwrap_or_else(PoisonError::into_inner).insert(step.clone(), increment);
+    }
+
+    /// Returns the fingerprint of what `asset` names, when it has one.
+    pub fn print_of(&self, asset: &str) -> Option<String> {
+        self.prints.lock().unwrap_or_else(PoisonError::into_inner).get(asset).cloned()
+    }
+
+    /// Returns what has a fingerprint and can change when `written` does.
+    pub fn printed_over(&self, written: &Asset) -> Vec<Asset> {
+        let prints = self.prints.lock().unwrap_or_else(PoisonError::into_inner);
+        prints.keys().filter_map(|key| Asset::parse(key).ok()).filter(|asset| asset.covers(written)).collect()
+    }
+
+    /// Remembers a new fingerprint.
+    pub fn set_print(&self, asset: &Asset, print: String) {
+        self.prints.lock().unwrap_or_else(PoisonError::into_inner).insert(asset.to_string(), print);
     }
 
     /// Waits on the run's runtime; a timer can be made only inside it.

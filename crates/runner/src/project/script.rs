@@ -214,8 +214,8 @@ impl CompiledScript {
         let mut prints = self.files_read(&ctx.project);
         for asset in self.reads() {
             let key = asset.to_string();
-            if let (false, Some(print)) = (prints.contains_key(&key), ctx.prints.get(&key)) {
-                prints.insert(key, print.clone());
+            if let (false, Some(print)) = (prints.contains_key(&key), ctx.print_of(&key)) {
+                prints.insert(key, print);
             }
         }
         prints

@@ -211,3 +211,22 @@ fn a_kill_between_the_steps_leaves_a_whole_object() {
     assert_eq!(files(&folder, ".pintail/tmp/objects"), Vec::<String>::new());
     assert_store_agrees(&open(folder.path(), ""), "s3://raw");
 }
+
+#[test]
+fn a_lake_an_object_and_a_lake_are_one_chain_in_one_run() {
+    let script = |n: usize| {
+        format!(
+            "//- pipelines/a.sql\n-- materialize ducklake://main/a\nSELECT {n} AS n\n//- pipelines/b.sql\n-- materialize s3://raw/b.parquet\nSELECT n + 1 AS n FROM a\n//- pipelines/c.sql\n-- materialize ducklake://main/c\nSELECT n + 1 AS n FROM read_parquet('s3://raw/*.parquet')\n"
+        )
+    };
+    let folder = store(&script(1));
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT n FROM c"), ["3"]);
+    assert_eq!(planned(&folder.open(), &PlanRequest::default()), Vec::<String>::new());
+    folder.write(&script(10));
+    assert_eq!(folder.run_all().assert_good().steps.len(), 3);
+    assert_eq!(folder.query("SELECT n FROM c"), ["12"]);
+    assert_eq!(planned(&folder.open(), &PlanRequest::default()), Vec::<String>::new());
+    folder.run(&force("b")).assert_good();
+    assert_eq!(planned(&folder.open(), &PlanRequest::default()), ["c: s3://raw/*.parquet changed"]);
+}

@@ -9,6 +9,7 @@ use pintail_core::sql::strategy::{Projected, STAGE};
 use pintail_core::sql::{Literal, Relation, Statement};
 use pintail_core::write::ErrorClass;
 use pintail_engine::fault::FaultPoint;
+use pintail_engine::object_store;
 use pintail_store::AssetKey;
 use sha2::{Digest, Sha256};
 
@@ -16,6 +17,7 @@ use super::destination::{Destination, Found, file_failure};
 use crate::executors::duckdb::{Shape, ShapeFacts, shape as lake_shape};
 use crate::executors::outside::{Attempt, Ended, FileLease, Landed, Staged, guard_stage, stage, test_new_rows};
 use crate::executors::{Slot, StepFailure};
+use crate::project::object_address;
 
 /// A file on its way, removed when dropped: after publication there is nothing left to remove.
 struct Temporary(PathBuf);
@@ -173,8 +175,21 @@ fn publish(
         return Err(StepFailure { class: ErrorClass::Conflict, ..failure });
     };
     attempt.reach(FaultPoint::Committed);
+    renew_prints(attempt, staged);
     let landed = Landed { version: found.version(), entry, schema: Some(shape.schema.clone()) };
     Ok(Ended::Landed(Box::new(landed)))
+}
+
+/// Takes new fingerprints of the object for the readers that come later in the run, so that they are not stale at once.
+fn renew_prints(attempt: &Attempt<'_>, staged: &Staged) {
+    for asset in attempt.ctx.printed_over(attempt.asset) {
+        let Some(address) = object_address(&attempt.ctx.project.project.config, &asset) else { continue };
+        match object_store::fingerprint(&staged.session, &address) {
+            Ok(print) => attempt.ctx.set_print(&asset, print),
+            // With the old one a reader runs once too often.
+            Err(error) => tracing::warn!(%error, "an object that was written could not be looked at"),
+        }
+    }
 }
 
 /// Returns a new name for the file on its way, and removes what a killed process left under such names.

@@ -31,7 +31,10 @@ pub fn explain(script: &CompiledScript, job: &StepJob) -> Result<Vec<Statement>,
     let query = text(script.query_span());
     statements.push(match is_native {
         true => Statement::new("stage the query in Postgres", query),
-        false => strategy::stage(&Relation::temp(strategy::STAGE), &query, deduplicate(&script.strategy())?.as_ref()).statement,
+        false => {
+            strategy::stage(&Relation::temp(strategy::STAGE), &query, deduplicate(&script.strategy())?.as_ref())
+                .statement
+        }
     });
     statements.push(Statement::new(
         "write the stage",
