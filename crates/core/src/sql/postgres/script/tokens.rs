@@ -172,8 +172,7 @@ impl StatementTokens<'_> {
     fn dotted_name(&self, start: usize) -> Option<TableName> {
         let mut parts = Vec::new();
         let mut end = start;
-        loop {
-            let Token::Word(word) = &self.placed.get(end)?.token.token else { break };
+        while let Token::Word(word) = &self.placed.get(end)?.token.token {
             parts.push(word.value.clone());
             match self.placed.get(end + 1) {
                 Some(next) if next.token.token == Token::Period => end += 2,
