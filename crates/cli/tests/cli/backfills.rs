@@ -20,28 +20,47 @@ SELECT $partition_start AS ts, CASE WHEN day($partition_start) % 2 = 0 THEN erro
 #[test]
 fn there_is_no_job_yet() {
     let project = Project::new(SOME_FAIL);
-    check(&project, "backfill list", expect![[r#"
+    check(
+        &project,
+        "backfill list",
+        expect![[r#"
         exit code 0
         --- stdout
         there was no backfill yet
-    "#]]);
-    check(&project, "backfill show last", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill show last",
+        expect![[r#"
         exit code 2
         --- stderr
         error: there was no backfill yet
-    "#]]);
-    check(&project, "backfill resume 7", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill resume 7",
+        expect![[r#"
         exit code 2
         --- stderr
         error: there is no backfill 7; `pintail backfill list` lists them
-    "#]]);
-    check(&project, "backfill cancel seven", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill cancel seven",
+        expect![[r#"
         exit code 2
         --- stderr
         error: `seven` is no job: expected its number, or `last`
         hint: `pintail backfill list` lists the jobs
-    "#]]);
-    check(&project, "backfill", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill",
+        expect![[r#"
         exit code 2
         --- stderr
         error: the following required arguments were not provided:
@@ -50,13 +69,17 @@ fn there_is_no_job_yet() {
         Usage: pintail backfill <SCRIPT>
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_job_that_failed_is_shown_and_retried() {
     let project = Project::new(SOME_FAIL);
-    check(&project, "backfill d --from 2026-01-01 --to 2026-01-06", expect![[r#"
+    check(
+        &project,
+        "backfill d --from 2026-01-01 --to 2026-01-06",
+        expect![[r#"
         exit code 1
         --- stdout
         backfill 1 failed: 3 done, 2 failed in <time>
@@ -77,16 +100,24 @@ fn a_job_that_failed_is_shown_and_retried() {
           = note: committed now: ducklake://main/d 2026-01-02 is as it was before this run; nothing of this step is committed
         error: 1 more partition of d failed in the same way, the last 2026-01-04
         hint: `pintail backfill show 1` names what failed, `pintail backfill retry 1` does the 2 partitions once more
-    "#]]);
-    check(&project, "backfill list", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill list",
+        expect![[r#"
         exit code 0
         --- stdout
         job  script  state   done  failed  of  began (UTC)          asked for
           1  d       failed     3       2   5  <when>  --from 2026-01-01 --to 2026-01-06
         --- stderr
         hint: `pintail backfill show <job>` tells all of one, `pintail backfill show last` of the newest
-    "#]]);
-    check(&project, "backfill show 1", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill show 1",
+        expect![[r#"
         exit code 0
         --- stdout
         backfill 1 of d: failed
@@ -102,9 +133,13 @@ fn a_job_that_failed_is_shown_and_retried() {
         2026-01-04  <id>  Invalid Input error: a bad day
         --- stderr
         hint: `pintail backfill retry 1` does what failed once more
-    "#]]);
+    "#]],
+    );
     project.replace("pipelines/d.sql", "error('a bad day')", "'2'");
-    check(&project, "backfill retry last", expect![[r#"
+    check(
+        &project,
+        "backfill retry last",
+        expect![[r#"
         exit code 0
         --- stdout
         backfill 1 done: 5 done in <time>
@@ -112,18 +147,30 @@ fn a_job_that_failed_is_shown_and_retried() {
         3 of 5 partitions have ended before
         materialized  d 2026-01-02  1 row, snapshot 5 (<time>)
         materialized  d 2026-01-04  1 row, snapshot 6 (<time>)
-    "#]]);
-    check(&project, "backfill resume 1", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill resume 1",
+        expect![[r#"
         exit code 2
         --- stderr
         error: backfill 1: nothing of it is left to do
-    "#]]);
-    check(&project, "backfill cancel 1", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill cancel 1",
+        expect![[r#"
         exit code 0
         --- stdout
         backfill 1: had ended before: done
-    "#]]);
-    check(&project, "backfill d --from 2026-01-01 --to 2026-01-09 --stale", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "backfill d --from 2026-01-01 --to 2026-01-09 --stale",
+        expect![[r#"
         exit code 0
         --- stdout
         backfill 2 done: 3 done in <time>
@@ -132,13 +179,17 @@ fn a_job_that_failed_is_shown_and_retried() {
         materialized  d 2026-01-01  1 row, 1 deleted, snapshot 7 (<time>)
         materialized  d 2026-01-03  1 row, 1 deleted, snapshot 8 (<time>)
         materialized  d 2026-01-05  1 row, 1 deleted, snapshot 9 (<time>)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_job_speaks_json() {
     let project = Project::new(SOME_FAIL);
-    check(&project, "backfill d --from 2026-01-01 --to 2026-01-04 --dry-run --json", expect![[r#"
+    check(
+        &project,
+        "backfill d --from 2026-01-01 --to 2026-01-04 --dry-run --json",
+        expect![[r#"
         exit code 0
         --- stdout
         {
@@ -160,7 +211,8 @@ fn a_job_speaks_json() {
           "unwritten_upstream": [],
           "interrupted": []
         }
-    "#]]);
+    "#]],
+    );
     let outcome = run(&project, "backfill d --from 2026-01-01 --to 2026-01-03 --json");
     let first_and_last: Vec<&str> = outcome
         .stdout
@@ -171,7 +223,10 @@ fn a_job_speaks_json() {
     expect![[r#"
         {"event":"backfill_started","backfill":1,"partitions":2,"ended":0}
         {"event":"backfill_finished","backfill":1,"state":"failed","partitions":2,"done":1,"failed":1,"left":0,"reason":null,"failures":[{"partition":"2026-01-02","run":"<id>","error":"Invalid Input error: a bad day"}],"seconds":<seconds>}"#]].assert_eq(&first_and_last.join("\n"));
-    check(&project, "backfill show 1 --json", expect![[r#"
+    check(
+        &project,
+        "backfill show 1 --json",
+        expect![[r#"
         exit code 0
         --- stdout
         {
@@ -200,7 +255,8 @@ fn a_job_speaks_json() {
             }
           ]
         }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -217,7 +273,10 @@ SELECT $partition_start AS ts, 1 AS n
 SELECT * FROM up WHERE in_partition(ts)
 ",
     );
-    check(&project, "backfill down --from 2026-01-01 --to 2026-02-01 --dry-run", expect![[r#"
+    check(
+        &project,
+        "backfill down --from 2026-01-01 --to 2026-02-01 --dry-run",
+        expect![[r#"
         exit code 0
         --- stdout
         down: 31 partitions to make, 2026-01-01 … 2026-01-31
@@ -231,10 +290,14 @@ SELECT * FROM up WHERE in_partition(ts)
         --- stderr
         warning: 31 partitions of `up`, which it reads, were never written
         hint: `pintail backfill down --from 2026-01-01 --to 2026-02-01 --upstream` makes them first
-    "#]]);
+    "#]],
+    );
     let outcome = run(&project, "backfill down --from 2026-01-01 --to 2026-01-03 --upstream").expect_ok();
     assert_eq!(outcome.stdout, "backfill 1 done: 2 done in <time>\n");
-    check(&project, "backfill down --from 2026-01-01 --to 2026-01-03 --dry-run", expect![[r#"
+    check(
+        &project,
+        "backfill down --from 2026-01-01 --to 2026-01-03 --dry-run",
+        expect![[r#"
         exit code 0
         --- stdout
         down: 1 partition to make, 1 up to date, 2026-01-01 … 2026-01-01
@@ -242,7 +305,8 @@ SELECT * FROM up WHERE in_partition(ts)
           2026-01-01
 
         about <time>: <time> each by the median of the last 2, 2 at once
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -267,8 +331,12 @@ fn ctrl_c_leaves_a_job_that_can_be_resumed() {
         stopped       d 2026-01-02
         stopped       d 2026-01-03
         hint: what is written stays written; `pintail backfill resume 1` does what is left
-    "#]].assert_eq(&running.finish().to_string());
-    check(&project, "backfill resume 1", expect![[r#"
+    "#]]
+    .assert_eq(&running.finish().to_string());
+    check(
+        &project,
+        "backfill resume 1",
+        expect![[r#"
         exit code 0
         --- stdout
         backfill 1 done: 3 done in <time>
@@ -276,5 +344,6 @@ fn ctrl_c_leaves_a_job_that_can_be_resumed() {
         materialized  d 2026-01-01  1 row, snapshot 2 (<time>)
         materialized  d 2026-01-02  1 row, snapshot 3 (<time>)
         materialized  d 2026-01-03  1 row, snapshot 4 (<time>)
-    "#]]);
+    "#]],
+    );
 }
