@@ -1,4 +1,4 @@
-//! `test`: one command that installs what the tests need and runs all of them.
+//! `test`: one command that installs and starts what the tests need and runs all of them.
 //!
 //! Every caller uses the one command shape `--workspace --all-targets`: another shape unifies features differently and
 //! builds DuckDB's bindings once more.
@@ -7,6 +7,7 @@ use anyhow::Context as _;
 
 use crate::process;
 use crate::repository::Repository;
+use crate::services::Services;
 use crate::setup::{self, Set};
 
 /// The closing line of nextest, such as `Summary [ 0.6s] 12 tests run: 12 passed, 0 skipped`.
@@ -21,6 +22,8 @@ pub fn test(repository: &Repository, arguments: &[String]) -> anyhow::Result<Clo
         command.arg("--color=always");
     }
     command.args(arguments);
+    let services = Services::start(repository)?;
+    services.name_to(&mut command);
     let closing = process::run_and_keep_line(&mut command, is_closing_line)?;
     closing.map(|line| ClosingLine(line.trim().to_owned())).context("nextest printed no closing line")
 }

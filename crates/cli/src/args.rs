@@ -160,6 +160,9 @@ pub struct PlanArgs {
     /// Write merge and append targets anew
     #[arg(long)]
     pub full_refresh: bool,
+    /// All steps in one transaction: readers see the whole new state or nothing of it, and every test gates all of it
+    #[arg(long)]
+    pub atomic: bool,
 }
 
 impl PlanArgs {
@@ -171,6 +174,7 @@ impl PlanArgs {
             partition: self.partition.clone(),
             force: self.force,
             full_refresh: self.full_refresh,
+            atomic: self.atomic,
             backfill: None,
         }
     }

@@ -143,7 +143,6 @@ impl From<RunnerError> for Failure {
             | RunnerError::Plan(_)
             | RunnerError::NoRun(_)
             | RunnerError::NoScript { .. } => Failure::usage(with_sources(&error)),
-            RunnerError::CatalogNotYet { .. } => Failure::advised(Exit::Usage, &error),
             RunnerError::Engine(error) => error.into(),
             RunnerError::Open(ref open) => {
                 let hint = match open.is_on_server() {

@@ -25,6 +25,7 @@ Examples:
   pintail run --select orders+ --dry-run         what would be done, without doing it
   pintail run --partition 2026-06-01             one partition
   pintail run --select orders --full-refresh     write a merge or append target anew
+  pintail run --atomic                           everything in one commit, or nothing
 
 A step is one transaction: it is written, tested and recorded, or the old version stays.
 Ctrl-C stops cleanly; `pintail run` goes on where it was. Exit code 1 when a step failed.")]

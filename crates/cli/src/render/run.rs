@@ -63,6 +63,7 @@ pub fn state_word(state: StepState) -> &'static str {
         StepState::Materialized => "materialized",
         StepState::Superseded => "superseded",
         StepState::Failed => "failed",
+        StepState::RolledBack => "rolled back",
         StepState::Skipped => "skipped",
         StepState::Cancelled => "stopped",
     }
@@ -73,7 +74,7 @@ pub fn style_of(state: StepState) -> Style {
     match state {
         StepState::Materialized => Style::Good,
         StepState::Failed => Style::Error,
-        StepState::Superseded | StepState::Skipped | StepState::Cancelled => Style::Warning,
+        StepState::Superseded | StepState::RolledBack | StepState::Skipped | StepState::Cancelled => Style::Warning,
         StepState::Waiting | StepState::Running => Style::Dim,
     }
 }
@@ -112,6 +113,7 @@ fn written(step: &Step, ended: &EndedStep) -> String {
             format!("{} ", parts.join(", "))
         }
         Some(StepOutcome::Superseded { snapshot, .. }) => format!("a newer run wrote snapshot {snapshot} "),
+        Some(StepOutcome::RolledBack { because }) => format!("with {because} "),
         _ => String::new(),
     }
 }
@@ -161,6 +163,7 @@ pub fn totals(summary: &RunSummary, elapsed: Duration, paint: impl Fn(Style, &st
     let numbers = [
         (summary.materialized, "materialized"),
         (summary.superseded, "superseded"),
+        (summary.rolled_back, "rolled back"),
         (summary.failed, "failed"),
         (summary.skipped, "skipped"),
         (summary.cancelled, "stopped"),
@@ -190,6 +193,7 @@ pub fn ended_json(step: &Step, ended: &EndedStep) -> Value {
             value["snapshot"] = json!(snapshot.0);
             value["by_run"] = json!(run.as_str());
         }
+        StepOutcome::RolledBack { because } => value["because"] = json!(because.as_str()),
         StepOutcome::Failed(failure) => value["error"] = failure_json(failure),
     }
     value["tests"] = report.tests.iter().map(test_json).collect();
@@ -232,6 +236,7 @@ pub fn summary_json(summary: &RunSummary, elapsed: Duration) -> Value {
         "status": summary.status.as_str(),
         "materialized": summary.materialized,
         "superseded": summary.superseded,
+        "rolled_back": summary.rolled_back,
         "failed": summary.failed,
         "skipped": summary.skipped,
         "stopped": summary.cancelled,

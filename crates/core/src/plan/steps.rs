@@ -105,6 +105,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// How many selected slices are up to date.
     pub up_to_date: usize,
+    /// Whether all steps share one transaction.
+    pub atomic: bool,
     /// The snapshots at which the run reads.
     pub pins: BTreeMap<LakeName, SnapshotId>,
     /// What else there would be to do.

@@ -53,12 +53,26 @@ pub struct StampEntry {
     /// Local files that were read: asset -> fingerprint of names, sizes and times.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
+    /// Whether the commit is that of an atomic run, whose later steps have read what its earlier ones wrote.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub atomic: bool,
 }
 
 impl StampEntry {
     /// The strategies of commits that make no version of their slice: `create` and `adopt` prepare a table, `part` is a
     /// commit of a manual script that has more to come.
     pub const NO_VERSION: [&'static str; 3] = ["create", "adopt", "part"];
+
+    /// Says of an atomic run that its steps have read `lake` as its commit `snapshot` left it. Where another commit came
+    /// between, they have read less than that, and the pin stays.
+    pub fn settle_inputs(&mut self, lake: &LakeName, snapshot: SnapshotId) {
+        if let Some(pin) = self.inputs.get_mut(lake)
+            && self.atomic
+            && pin.0 + 1 == snapshot.0
+        {
+            *pin = snapshot;
+        }
+    }
 
     /// Returns whether the commit made a version of its slice.
     pub fn is_version(&self) -> bool {
@@ -130,6 +144,23 @@ pub fn commit_message(entry: &StampEntry) -> String {
     )
 }
 
+/// Returns the commit message of several entries, such as
+/// `3 writes: replace ducklake://main/a; append ducklake://main/b [2026-01-02]; … (run 0198…)`.
+pub fn group_message(entries: &[StampEntry]) -> String {
+    const NAMED: usize = 4;
+    let [first, _, ..] = entries else { return entries.first().map(commit_message).unwrap_or_default() };
+    let named: Vec<String> = entries
+        .iter()
+        .take(NAMED)
+        .map(|entry| {
+            let partition = entry.partition.as_ref().map(|key| format!(" [{key}]")).unwrap_or_default();
+            format!("{} {}{partition}", entry.strategy, entry.asset)
+        })
+        .collect();
+    let rest = if NAMED < entries.len() { "; …" } else { "" };
+    format!("{} writes: {}{rest} (run {})", entries.len(), named.join("; "), first.run)
+}
+
 fn rows(count: u64) -> String {
     if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
 }
@@ -165,6 +196,7 @@ mod tests {
             script_hash: ScriptHash("ab12".into()),
             inputs: BTreeMap::from([(LakeName("main".into()), SnapshotId(41))]),
             files: BTreeMap::from([("volume://project/data/x.csv".into(), "1:2:3".into())]),
+            atomic: false,
         }
     }
 

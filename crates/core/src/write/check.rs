@@ -156,6 +156,7 @@ mod tests {
             script_hash: ScriptHash(String::new()),
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
+            atomic: false,
         }
     }
 

@@ -262,6 +262,7 @@ impl World {
             script_hash: ScriptHash(String::new()),
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
+            atomic: false,
         };
         let changes = ChangeSet::parse(&format!("inserted_into_table:{TABLE}"));
         self.lake.commits.push(SeenCommit { snapshot, changes, stamps: vec![entry], author: None });

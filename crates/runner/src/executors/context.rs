@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use pintail_core::asset::Asset;
-use pintail_core::id::{LakeName, RunId, SnapshotId, StepId};
+use pintail_core::id::{LakeName, RunId, ScriptName, SnapshotId, StepId};
 use pintail_core::plan::Step;
 use pintail_core::schema::Schema;
 use pintail_core::sql::stamp::StampEntry;
@@ -161,6 +161,11 @@ pub enum StepOutcome {
         snapshot: SnapshotId,
         /// Its run.
         run: RunId,
+    },
+    /// It was written, but another step of its atomic run failed, so nothing of it is committed.
+    RolledBack {
+        /// The script that failed.
+        because: ScriptName,
     },
     /// It failed.
     Failed(Box<StepFailure>),

@@ -20,7 +20,7 @@ use pintail_core::id::{LakeName, ProjectName};
 use pintail_engine::fault::Faults;
 use pintail_engine::guard::Guard;
 use pintail_engine::native::ExtensionFolders;
-use pintail_engine::{InstanceOptions, LakeLocation, Redactor};
+use pintail_engine::{InstanceOptions, LakeLocation, ObjectStore, PostgresLocation, Redactor};
 use pintail_store::{Store, StoreLocation};
 use tokio::runtime::Runtime;
 
@@ -37,7 +37,7 @@ pub use testing::{TestReport, TestedScript};
 
 use crate::executors::{Cancel, Keepers, Slot};
 use crate::project::CompiledProject;
-use crate::workspace::{Catalog, DataPath, StoreUrl};
+use crate::workspace::{Catalog, Config, DataPath, StoreUrl};
 
 /// What a face hands in.
 #[derive(Clone, Debug)]
@@ -65,14 +65,33 @@ pub struct Pintail {
     observer: Mutex<Option<Slot>>,
     guards: Mutex<BTreeMap<LakeName, Arc<Guard>>>,
     keepers: Keepers,
+    access: Access,
+}
+
+/// What a project is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Runs, and all that changes something.
+    Write,
+    /// Questions: lakes are reached as their `reader`, and nothing is leased or pinned.
+    Read,
 }
 
 impl Pintail {
     /// Opens `project`: its store, not yet its lakes.
     pub fn open(project: Arc<CompiledProject>, settings: Settings) -> Result<Self, RunnerError> {
+        Self::open_for(Access::Write, project, settings)
+    }
+
+    /// Opens `project` to ask only: a lake with a `reader` is reached as that, which may be a role that only reads.
+    pub fn open_for_questions(project: Arc<CompiledProject>, settings: Settings) -> Result<Self, RunnerError> {
+        Self::open_for(Access::Read, project, settings)
+    }
+
+    fn open_for(access: Access, project: Arc<CompiledProject>, settings: Settings) -> Result<Self, RunnerError> {
         let config = &project.project.config;
         let redactor = Redactor::new(config.secrets.expose());
-        let lakes = locate_lakes(&project)?;
+        let lakes = locate_lakes(&project, access)?;
         let location = store_location(&config.store);
         let name = project_name(&project, &location);
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -92,6 +111,7 @@ impl Pintail {
             observer: Mutex::new(None),
             guards: Mutex::default(),
             keepers: Keepers::default(),
+            access,
         })
     }
 
@@ -115,6 +135,23 @@ impl Pintail {
         &self.lakes
     }
 
+    /// Returns the lakes that are there.
+    pub fn existing_lakes(&self) -> Result<Vec<&LakeLocation>, RunnerError> {
+        let mut existing = Vec::new();
+        for lake in self.lakes.values() {
+            if lake.exists()? {
+                existing.push(lake);
+            }
+        }
+        Ok(existing)
+    }
+
+    /// Returns the lake `name` when it is there.
+    pub(crate) fn existing_lake(&self, name: &LakeName) -> Result<Option<&LakeLocation>, RunnerError> {
+        let Some(lake) = self.lakes.get(name) else { return Ok(None) };
+        Ok(lake.exists()?.then_some(lake))
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Store {
         &self.store
@@ -134,6 +171,7 @@ impl Pintail {
             temp_directory: Some(run.temp_directory.clone()),
             temp_limit: Some(run.temp_limit.0 / slots.max(1)),
             project_root: Some(self.project.root().clone()),
+            object_stores: object_stores(&self.project.project.config),
             redactor: self.redactor.clone(),
         }
     }
@@ -159,7 +197,7 @@ impl Pintail {
         if let Some(guard) = guards.get(&lake.name) {
             return Ok(guard.clone());
         }
-        if let Some(folder) = lake.catalog_file().parent() {
+        if let Some(folder) = lake.catalog_file().and_then(std::path::Path::parent) {
             std::fs::create_dir_all(folder).map_err(|source| pintail_engine::EngineError::File {
                 operation: "create the folder",
                 path: folder.to_owned(),
@@ -192,20 +230,40 @@ fn project_name(project: &CompiledProject, location: &StoreLocation) -> ProjectN
     project.project.config.project_name.clone().or_else(folder).unwrap_or_else(fixed)
 }
 
-fn locate_lakes(project: &CompiledProject) -> Result<BTreeMap<LakeName, LakeLocation>, RunnerError> {
+fn locate_lakes(project: &CompiledProject, access: Access) -> Result<BTreeMap<LakeName, LakeLocation>, RunnerError> {
     let mut lakes = BTreeMap::new();
     for (name, lake) in &project.project.config.lakes {
-        let catalog = match &lake.catalog {
+        let as_reader = lake.reader.as_ref().filter(|_| access == Access::Read);
+        let catalog = match as_reader.unwrap_or(&lake.catalog) {
             Catalog::Sqlite { path } => pintail_engine::Catalog::Sqlite(real(path)),
-            Catalog::Postgres { .. } => return Err(RunnerError::CatalogNotYet { lake: name.clone() }),
+            Catalog::Postgres { connection, password } => {
+                let location = PostgresLocation::parse(connection, password.clone());
+                pintail_engine::Catalog::Postgres(
+                    location.map_err(|error| RunnerError::Usage { message: format!("lake `{name}`: {error}") })?,
+                )
+            }
         };
         let data = match &lake.data {
             DataPath::Local(path) => format!("{}/", absolute(path).display()),
-            DataPath::Url(url) => url.clone(),
+            DataPath::Url(url) => format!("{}/", url.trim_end_matches('/')),
         };
         lakes.insert(name.clone(), LakeLocation { name: name.clone(), catalog, data });
     }
     Ok(lakes)
+}
+
+fn object_stores(config: &Config) -> Vec<ObjectStore> {
+    let store = |(name, store): (&String, &crate::workspace::ObjectStore)| ObjectStore {
+        name: name.clone(),
+        url: store.url.clone(),
+        endpoint: store.endpoint.clone(),
+        region: store.region.clone(),
+        url_style: store.url_style.clone(),
+        use_ssl: store.use_ssl,
+        key: store.key.clone(),
+        secret: store.secret.clone(),
+    };
+    config.object_stores.iter().map(store).collect()
 }
 
 /// Returns the place of a file without symbolic links, also when the file does not exist yet: the lock and the guard lie

@@ -60,7 +60,7 @@ impl Pintail {
 
     fn observe_lakes(&self, slot: &mut crate::executors::Slot, seen: &mut Observation) -> Result<(), RunnerError> {
         let mut states: Option<Vec<SliceState>> = None;
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             slot.attach_existing(location)?;
             let session = slot.session()?;
             let alias = location.write_alias();
@@ -94,7 +94,7 @@ impl Pintail {
             return Ok(0);
         }
         let commits = lake::commits_between(session, &location.write_alias(), cursor, Some(head))?;
-        let stamps = stamps_of(&commits);
+        let stamps = stamps_of(&location.name, &commits);
         let ingested = self.runtime.block_on(self.store.ingest_stamps(&location.name, &stamps, head))?;
         Ok(ingested.materializations)
     }
@@ -106,8 +106,7 @@ impl Pintail {
         for run in running {
             let owner = OwnerId(run.owner.0.clone());
             // Its lake may not exist yet: the run makes it.
-            let is_alive = self.lakes.values().any(|location| is_owner_alive(location, &owner));
-            if !is_alive {
+            if !self.is_owner_alive(&owner)? {
                 let end = RunEnd {
                     status: RunStatus::Crashed,
                     finished: (self.settings.now)(),
@@ -120,6 +119,15 @@ impl Pintail {
         Ok(crashed)
     }
 
+    pub(super) fn is_owner_alive(&self, owner: &OwnerId) -> Result<bool, RunnerError> {
+        for location in self.lakes.values() {
+            if is_owner_alive(location, owner)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns every stamp of a lake, for a rebuild.
     pub(super) fn all_stamps(&self, location: &LakeLocation) -> Result<(Vec<LakeStamp>, SnapshotId), RunnerError> {
         let mut slot = self.take_slot();
@@ -129,7 +137,7 @@ impl Pintail {
             let alias = location.write_alias();
             let head = lake::head(&session, &alias)?;
             let commits = lake::commits_between(&session, &alias, SnapshotId(-1), Some(head))?;
-            Ok((stamps_of(&commits), head))
+            Ok((stamps_of(&location.name, &commits), head))
         };
         let stamps = { read }();
         self.keep_slot(slot);
@@ -137,7 +145,7 @@ impl Pintail {
     }
 }
 
-fn stamps_of(commits: &[Commit]) -> Vec<LakeStamp> {
+fn stamps_of(lake: &LakeName, commits: &[Commit]) -> Vec<LakeStamp> {
     commits
         .iter()
         .flat_map(|commit| {
@@ -145,7 +153,10 @@ fn stamps_of(commits: &[Commit]) -> Vec<LakeStamp> {
             let entries = commit.extra_info.as_deref().and_then(|text| from_extra_info(text).ok().flatten());
             let at = commit.at_micros.and_then(DateTime::<Utc>::from_timestamp_micros).unwrap_or_default();
             let snapshot = commit.snapshot;
-            entries.unwrap_or_default().into_iter().map(move |entry| LakeStamp { snapshot, at, entry })
+            entries.unwrap_or_default().into_iter().map(move |mut entry| {
+                entry.settle_inputs(lake, snapshot);
+                LakeStamp { snapshot, at, entry }
+            })
         })
         .collect()
 }

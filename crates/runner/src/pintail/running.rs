@@ -51,8 +51,11 @@ impl Pintail {
         tell: &mut dyn FnMut(RunEvent),
     ) -> Result<RunSummary, RunnerError> {
         let started = Instant::now();
-        let mut ctx = self.context(how.run.0.clone(), seen)?;
         let slots = how.slots.unwrap_or(self.slots());
+        for lake in self.lakes.values() {
+            lake.require_connections(slots)?;
+        }
+        let mut ctx = self.context(how.run.0.clone(), seen)?;
         ctx.instance = self.instance_options(slots);
         let ctx = Arc::new(ctx);
         let ids: Vec<StepId> = plan.steps.iter().map(|_| StepId(crate::new_id())).collect();
@@ -161,7 +164,9 @@ impl Pintail {
 
     pub(super) fn context(&self, run: String, seen: &Observation) -> Result<RunContext, RunnerError> {
         let mut guards: BTreeMap<LakeName, Arc<Guard>> = BTreeMap::new();
-        for location in self.lakes.values() {
+        // Who only asks may not be allowed to write, and holds nothing.
+        let held = self.lakes.values().filter(|_| self.access == super::Access::Write);
+        for location in held {
             guards.insert(location.name.clone(), self.guard(location)?);
         }
         let vars = self.project.project.config.vars.iter();
@@ -194,7 +199,12 @@ fn variable_text(value: &Variable) -> String {
 
 fn end_text(summary: &RunSummary) -> String {
     let mut parts = Vec::new();
-    for (count, word) in [(summary.failed, "failed"), (summary.skipped, "skipped"), (summary.cancelled, "stopped")] {
+    for (count, word) in [
+        (summary.failed, "failed"),
+        (summary.rolled_back, "rolled back"),
+        (summary.skipped, "skipped"),
+        (summary.cancelled, "stopped"),
+    ] {
         if 0 < count {
             parts.push(format!("{count} {word}"));
         }

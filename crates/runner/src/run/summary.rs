@@ -14,6 +14,8 @@ pub enum StepState {
     Materialized,
     /// A newer run was there first; the newer version stands.
     Superseded,
+    /// It was written, and taken back with its atomic run.
+    RolledBack,
     /// It failed.
     Failed,
     /// Something before it failed.
@@ -33,6 +35,8 @@ pub struct RunSummary {
     pub materialized: usize,
     /// Steps that a newer run made unnecessary.
     pub superseded: usize,
+    /// Steps that were taken back because another step of their atomic run failed.
+    pub rolled_back: usize,
     /// Steps that failed.
     pub failed: usize,
     /// Steps that did not begin because one before them failed.
@@ -61,6 +65,7 @@ impl RunSummary {
             status,
             materialized: count(StepState::Materialized),
             superseded: count(StepState::Superseded),
+            rolled_back: count(StepState::RolledBack),
             failed,
             skipped: count(StepState::Skipped),
             cancelled,

@@ -51,6 +51,8 @@ pub struct Config {
 pub struct Lake {
     /// Where its catalog is.
     pub catalog: Catalog,
+    /// How those who only ask reach the catalog, when it is not as those who write.
+    pub reader: Option<Catalog>,
     /// Where its files are.
     pub data: DataPath,
 }
@@ -99,6 +101,14 @@ pub struct Datatable {
 pub struct ObjectStore {
     /// `s3://bucket/prefix`.
     pub url: String,
+    /// The server, as `host:port`; AWS when absent.
+    pub endpoint: Option<String>,
+    /// The region; `us-east-1` when absent.
+    pub region: Option<String>,
+    /// `path` or `vhost`.
+    pub url_style: Option<String>,
+    /// Whether the server speaks TLS; yes when absent.
+    pub use_ssl: Option<bool>,
     /// The access key.
     pub key: Option<SecretString>,
     /// The secret of the access key.
@@ -219,6 +229,7 @@ impl Lake {
     pub fn embedded(root: &Path, name: &LakeName) -> Self {
         Self {
             catalog: Catalog::Sqlite { path: root.join(format!(".pintail/{name}.sqlite")) },
+            reader: None,
             data: DataPath::Local(root.join(format!(".pintail/data/{name}"))),
         }
     }

@@ -1,7 +1,7 @@
 //! A project in a temp folder, opened and run as a face does it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use pintail_core::id::SnapshotId;
@@ -12,12 +12,14 @@ use pintail_runner::executors::{StepFailure, StepOutcome};
 use pintail_runner::pintail::{Observation, PlanRequest};
 use pintail_runner::project::compile;
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
-use pintail_runner::workspace::{Environment, load_project};
 use pintail_runner::{Pintail, Settings};
+
+use crate::catalogs::{self, Places};
 
 /// A project folder that vanishes with the test.
 pub struct Folder {
     temp: tempfile::TempDir,
+    places: Mutex<Places>,
 }
 
 /// What a run told.
@@ -49,7 +51,7 @@ pub struct Ended {
 impl Folder {
     /// Makes a project of the files in `text`: each begins with `//- <path>`.
     pub fn new(text: &str) -> Self {
-        let folder = Self { temp: tempfile::tempdir().unwrap() };
+        let folder = Self { temp: tempfile::tempdir().unwrap(), places: Mutex::default() };
         folder.write(text);
         folder
     }
@@ -62,6 +64,7 @@ impl Folder {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, body).unwrap();
         }
+        self.places.lock().unwrap().make(self.path());
     }
 
     /// Returns the folder.
@@ -71,7 +74,7 @@ impl Folder {
 
     /// Returns what `check` says, one finding a line: severity, code, file and line, message.
     pub fn check(&self) -> Vec<String> {
-        let compiled = compile(load_project(self.path(), None, &Environment::default())).unwrap();
+        let compiled = compile(catalogs::load(self.path())).unwrap();
         let line = |path: &str, at: usize| {
             let text = std::fs::read_to_string(self.path().join(path)).unwrap_or_default();
             text.get(..at).unwrap_or_default().matches('\n').count() + 1
@@ -106,7 +109,7 @@ impl Folder {
 
     /// Opens the project at another time.
     pub fn open_at(&self, now: fn() -> DateTime<Utc>) -> Pintail {
-        let project = load_project(self.path(), None, &Environment::default());
+        let project = catalogs::load(self.path());
         let compiled = compile(project).unwrap();
         let errors: Vec<String> = compiled
             .diagnostics
@@ -257,7 +260,7 @@ pub fn run_plan(pintail: &Pintail, plan: &Plan, seen: &Observation) -> Told {
                         ended.snapshot = snapshot;
                     }
                     StepOutcome::Failed(failure) => ended.failure = Some(*failure),
-                    StepOutcome::Superseded { .. } => {}
+                    StepOutcome::Superseded { .. } | StepOutcome::RolledBack { .. } => {}
                 }
             }
             steps.push(ended);

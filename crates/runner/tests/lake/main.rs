@@ -2,15 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
+mod catalogs;
 mod harness;
 mod processes;
 
+mod atomic;
 mod backfills;
 mod basics;
 mod crashes;
 mod data_tests;
 mod examples;
 mod failures;
+mod groups;
 mod guards;
 mod lineage;
 mod memory;

@@ -14,7 +14,6 @@ use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::pintail::{BackfillRange, BackfillSummary, PlanRequest};
 use pintail_runner::project::compile;
-use pintail_runner::workspace::{Environment, load_project};
 use pintail_runner::{Pintail, RunnerError, Settings};
 use pintail_store::BackfillId;
 
@@ -53,6 +52,11 @@ impl Work {
     /// Runs although nothing has changed.
     pub fn force(self) -> Self {
         self.word("force".to_owned())
+    }
+
+    /// Runs in one transaction.
+    pub fn atomic(self) -> Self {
+        self.word("atomic".to_owned())
     }
 
     /// Runs one partition.
@@ -226,7 +230,7 @@ pub fn open_with_extensions(folder: &Path, faults: &str, extensions: PathBuf) ->
         faults: Faults::parse(faults).unwrap(),
         now: Utc::now,
     };
-    let compiled = compile(load_project(folder, None, &Environment::default())).unwrap();
+    let compiled = compile(crate::catalogs::load(folder)).unwrap();
     Pintail::open(Arc::new(compiled), settings).unwrap()
 }
 
@@ -248,6 +252,7 @@ fn works_on_a_project_when_started_as_a_process() {
         let parts: Vec<&str> = value.split(',').collect();
         match (name, parts.as_slice()) {
             ("force", _) => request.force = true,
+            ("atomic", _) => request.atomic = true,
             ("partition", [partition]) => request.partition = Some((*partition).to_owned()),
             ("backfill", [script, from, to]) => {
                 let range = BackfillRange {

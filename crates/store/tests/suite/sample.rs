@@ -92,6 +92,7 @@ pub fn entry(attempt: &str, step: &str, asset: &str, partition: Option<&str>) ->
         script_hash: ScriptHash("5f0c".into()),
         inputs: pins(4),
         files: BTreeMap::from([("volume://project/orders.csv".into(), "1:200:17".into())]),
+        atomic: false,
     }
 }
 

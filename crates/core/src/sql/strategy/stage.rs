@@ -6,7 +6,7 @@ use indoc::formatdoc;
 
 use crate::sql::{Fragment, Ident, Relation, Statement};
 
-/// The stage's name.
+/// The name of every stage begins so.
 pub const STAGE: &str = "_pt_stage";
 
 /// Which of several staged rows with one key is kept: the first in this order.
@@ -27,9 +27,9 @@ pub struct StagedSelect {
     pub select_at: usize,
 }
 
-/// Returns the statement that stages `select`, a query as it is sent (parameters and names already rewritten).
-pub fn stage(select: &str, deduplicate: Option<&Deduplicate<'_>>) -> StagedSelect {
-    let stage = Relation::temp(STAGE);
+/// Returns the statement that stages `select`, a query as it is sent (parameters and names already rewritten), in the
+/// temp table `stage`.
+pub fn stage(stage: &Relation, select: &str, deduplicate: Option<&Deduplicate<'_>>) -> StagedSelect {
     let (before, after) = match deduplicate {
         None => (format!("CREATE OR REPLACE TEMP TABLE {stage} AS (\n"), "\n)".to_owned()),
         Some(deduplicate) => (

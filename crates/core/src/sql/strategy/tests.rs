@@ -157,13 +157,13 @@ fn a_view_keeps_the_query_as_written() {
 #[test]
 fn the_stage_survives_a_trailing_comment() {
     let select = "SELECT 1 AS id, 2 AS total -- note";
-    let plain = stage(select, None);
+    let plain = stage(&Relation::temp(STAGE), select, None);
     assert_eq!(&plain.statement.sql[plain.select_at..plain.select_at + select.len()], select);
     check(&[plain.statement], expect_file!["./golden/stage.sql"]);
 
     let key = ["id".to_owned()];
     let deduplicate = Deduplicate { key: &key, order_by: Fragment::new("total DESC -- newest").unwrap() };
-    let kept = stage(select, Some(&deduplicate));
+    let kept = stage(&Relation::temp(STAGE), select, Some(&deduplicate));
     assert_eq!(&kept.statement.sql[kept.select_at..kept.select_at + select.len()], select);
     check(&[kept.statement], expect_file!["./golden/stage_order_by.sql"]);
 }

@@ -3,9 +3,10 @@
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
+use pintail_core::schema::Schema;
+use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
-use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, fence, guards, judge};
-use pintail_core::sql::{Relation, Statement};
+use pintail_core::sql::strategy::{CREATE_FILLED, GuardCounts, GuardKind, GuardRules, fence, guards, judge};
 use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::lake::{self, Commit, Concern, SliceConcern, TableFacts};
@@ -30,16 +31,52 @@ pub struct Counts {
     pub ddl: bool,
 }
 
-/// Writes the stage.
+/// A stage that has passed its guards and tests, and how it will be written.
+pub struct Prepared {
+    /// The head that the write is prepared against.
+    pub base: SnapshotId,
+    /// The target as it is; `None` when it does not exist.
+    pub facts: Option<TableFacts>,
+    /// The write.
+    pub shape: Shape,
+    /// The strategy, a full refresh taken into account.
+    pub strategy: WriteStrategy,
+}
+
+/// What became of a write inside the transaction.
+pub enum Applied {
+    /// It is written and tested, not committed yet: what the commit shall say, and the columns afterwards.
+    Written(Box<StampEntry>, Schema),
+    /// There is nothing to write any more.
+    Ended(Ended),
+}
+
+/// Writes the stage in a transaction of its own.
 pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, StepFailure> {
-    let alias = attempt.lake.write_alias();
-    let (schema, table) = attempt.table;
+    let session = staged.session.clone();
+    let _watch = attempt.ctx.cancel.watch(attempt.slot, &session);
+    let prepared = prepare(attempt, staged)?;
+    attempt.phase("commit", |attempt| {
+        let lane = attempt.lake.lane();
+        let _pass = attempt.enter(&lane)?;
+        let transaction = WriteTransaction::begin(&session, &attempt.alias)?;
+        match apply(attempt, &session, &transaction, &prepared)? {
+            Applied::Written(entry, schema) => finish(attempt, transaction, *entry, Some(schema)),
+            Applied::Ended(ended) => {
+                transaction.roll_back();
+                Ok(ended)
+            }
+        }
+    })
+}
+
+/// Shapes the write, and runs the guards and the tests that look at the stage.
+pub fn prepare(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Prepared, StepFailure> {
     let base = match staged.base {
         Some(base) => base,
-        None => lake::head(&staged.session, &alias)?,
+        None => lake::head(&staged.session, &attempt.alias)?,
     };
     staged.base = Some(base);
-    let _watch = attempt.ctx.cancel.watch(attempt.slot, &staged.session);
     let facts = attempt.target_table(&staged.session, base)?;
     refuse_foreign_target(attempt, facts.as_ref())?;
     let strategy = attempt.strategy();
@@ -47,8 +84,9 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
         script: attempt.script,
         step: &attempt.job.step,
         staged: &staged.schema,
+        stage: &attempt.stage,
         table: facts.as_ref(),
-        write: Relation::in_catalog(&alias, schema, table),
+        write: attempt.target(),
         strategy: &strategy,
     })?;
     for note in &shape.notes {
@@ -58,7 +96,30 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     }
     attempt.phase("guard", |attempt| guard(attempt, staged, &shape, &strategy, facts.as_ref()))?;
     attempt.phase("test", |attempt| data_tests::on_stage(attempt, &staged.session, &shape, &strategy))?;
-    attempt.phase("commit", |attempt| transact(attempt, &staged.session, base, facts.as_ref(), &shape, &strategy))
+    Ok(Prepared { base, facts, shape, strategy })
+}
+
+/// Checks, writes and tests inside an open transaction; an error leaves it to the caller to roll back.
+pub fn apply(
+    attempt: &mut Attempt<'_>,
+    session: &Session,
+    transaction: &WriteTransaction<'_>,
+    prepared: &Prepared,
+) -> Result<Applied, StepFailure> {
+    let Prepared { base, facts, shape, strategy } = prepared;
+    if let Some(ended) = check_commits(attempt, transaction, *base, facts.as_ref())? {
+        return Ok(Applied::Ended(ended));
+    }
+    attempt.reach(FaultPoint::Checked);
+    if facts.is_none() {
+        staging::create_schema_if_missing(session, attempt, transaction)?;
+    }
+    let counts = send(attempt, transaction, shape)?;
+    attempt.reach(FaultPoint::Written);
+    let rows = TestRows::Written { slice: shape.slice.as_ref() };
+    data_tests::in_transaction(attempt, session, shape, strategy, rows)?;
+    let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
+    Ok(Applied::Written(Box::new(entry), shape.schema.clone()))
 }
 
 /// Refuses a table that nobody of ours made: overwriting it would destroy somebody's work.
@@ -148,36 +209,8 @@ pub fn sample(session: &Session, sql: &str) -> Result<Sample, StepFailure> {
     Ok(Sample { columns: result.column_names(), rows: result.text_rows()? })
 }
 
-fn transact(
-    attempt: &mut Attempt<'_>,
-    session: &Session,
-    base: SnapshotId,
-    facts: Option<&TableFacts>,
-    shape: &Shape,
-    strategy: &WriteStrategy,
-) -> Result<Ended, StepFailure> {
-    let lane = attempt.lake.lane();
-    let pass = attempt.enter(&lane)?;
-    let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
-    if let Some(ended) = check_commits(attempt, &transaction, base, facts)? {
-        transaction.roll_back();
-        return Ok(ended);
-    }
-    attempt.reach(FaultPoint::Checked);
-    if facts.is_none() {
-        staging::create_schema_if_missing(session, attempt, &transaction)?;
-    }
-    let counts = send(attempt, &transaction, shape)?;
-    attempt.reach(FaultPoint::Written);
-    let rows = TestRows::Written { slice: shape.slice.as_ref() };
-    data_tests::in_transaction(attempt, session, shape, strategy, rows)?;
-    let entry = stamp(attempt, shape, strategy, facts, counts);
-    let ended = finish(attempt, transaction, entry, Some(shape.schema.clone()))?;
-    drop(pass);
-    Ok(ended)
-}
-
-/// Sends the write and counts; a write without any effect touches the fence, so that it has a snapshot to be stamped.
+/// Sends the write and counts. A write without any effect touches the fence, so that it has a snapshot to be stamped;
+/// where the catalog sees no conflict between two writes that delete nothing, such a write touches it too.
 fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape) -> Result<Counts, StepFailure> {
     let mut counts = Counts::default();
     for statement in &shape.statements {
@@ -186,11 +219,16 @@ fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape
             Effect::Delete => counts.deleted += changed,
             Effect::Insert => counts.inserted += changed,
             Effect::Ddl => counts.ddl = true,
+            Effect::CreateFilled => {
+                counts.ddl = true;
+                counts.inserted += changed;
+            }
             Effect::None => {}
         }
     }
-    if counts.deleted == 0 && counts.inserted == 0 && !counts.ddl {
-        transaction.run(&fence(&attempt.lake.write_alias(), attempt.asset))?;
+    let needs_fence = counts.inserted == 0 || !attempt.lake.conflicts_on_empty_delete();
+    if counts.deleted == 0 && !counts.ddl && needs_fence {
+        transaction.run(&fence(&attempt.alias, attempt.asset))?;
     }
     Ok(counts)
 }
@@ -199,6 +237,7 @@ enum Effect {
     Delete,
     Insert,
     Ddl,
+    CreateFilled,
     None,
 }
 
@@ -208,6 +247,7 @@ fn effect(statement: &Statement) -> Effect {
         // Rows that are only carried into the new table are no rows of this write.
         Some("INSERT") if statement.purpose == "insert the kept rows" => Effect::None,
         Some("INSERT") => Effect::Insert,
+        Some("CREATE") if statement.purpose == CREATE_FILLED => Effect::CreateFilled,
         Some("CREATE") if statement.sql.contains("TEMP TABLE") => Effect::None,
         Some("CREATE" | "ALTER" | "COMMENT") => Effect::Ddl,
         _ => Effect::None,
@@ -242,6 +282,9 @@ pub fn check_commits(
     let (schema, table) = attempt.table;
     // A lake that the plan did not know may have been made and written since.
     let planned = attempt.job.pins.get(&attempt.lake.name).copied().unwrap_or(SnapshotId(0));
+    if attempt.stages_inside || transaction.snapshot() <= planned.min(base) {
+        return Ok(None);
+    }
     // Between the plan and the base only a newer version of this very slice matters: so a long run reads little here.
     let slice = SliceConcern { partition: attempt.partition().cloned(), upto: base };
     let concern = Concern { slice: Some(slice), ..attempt.concern(facts) };
@@ -316,7 +359,7 @@ fn stamp(
         _ => before.and_then(|before| (before + counts.inserted).checked_sub(counts.deleted)),
     };
     StampEntry {
-        table_id: facts.filter(|_| !shape.is_new_generation).map(|facts| facts.id),
+        table_id: facts.filter(|_| !shape.is_new_generation).and_then(TableFacts::committed_id),
         generation: memory.generation + u32::from(shape.is_new_generation),
         schema_version: memory.schema_version + u32::from(shape.schema_changes),
         deleted: counts.deleted,
@@ -331,7 +374,7 @@ pub fn finish(
     attempt: &Attempt<'_>,
     transaction: WriteTransaction<'_>,
     entry: StampEntry,
-    schema: Option<pintail_core::schema::Schema>,
+    schema: Option<Schema>,
 ) -> Result<Ended, StepFailure> {
     let message = commit_message(&entry);
     let extra_info = to_extra_info(std::slice::from_ref(&entry));

@@ -3,17 +3,24 @@
 //! lease -> pins -> stage -> guards -> transaction (check, write, test, stamp, COMMIT, look-up) -> remember. What follows
 //! a failure is decided in `core::write`; this file does what was decided. Each phase is timed, each statement kept.
 
+mod atomic;
 mod attempt;
 mod commit;
 mod data_tests;
+mod execute;
+mod group;
+mod lease;
 mod manual;
+mod remember;
 mod shape;
 mod staging;
 mod text;
 mod view;
 
-pub use attempt::execute;
+pub use atomic::execute_atomic;
 pub use data_tests::{TestPlace, TestRows, run_test, tests_of};
+pub use execute::execute;
+pub use group::{Batch, execute_group, may_share};
 pub use shape::{Shape, ShapeFacts, shape};
 pub use staging::{explain, prepare_session};
 pub use text::{ReadAs, rewrite};

@@ -9,8 +9,7 @@ use pintail_core::partition::{SliceLayout, TimeSpec, layout, slice_bounds};
 use pintail_core::plan::Step;
 use pintail_core::schema::{Column, Schema, SchemaDecision, contract_diff, decide, diff, lake_schema};
 use pintail_core::sql::strategy::{
-    Kept, Layout, PartitionBy, STAGE, Slice, Target, add_columns, append, kept_projection, merge, projection, rebuild,
-    write,
+    Kept, Layout, PartitionBy, Slice, Target, add_columns, append, kept_projection, merge, projection, rebuild, write,
 };
 use pintail_core::sql::{Relation, Statement};
 use pintail_engine::lake::TableFacts;
@@ -26,6 +25,8 @@ pub struct ShapeFacts<'a> {
     pub step: &'a Step,
     /// The stage's columns.
     pub staged: &'a Schema,
+    /// The stage.
+    pub stage: &'a Relation,
     /// The table as it is; `None` when it does not exist.
     pub table: Option<&'a TableFacts>,
     /// The table under the write alias.
@@ -47,6 +48,8 @@ pub struct Shape {
     pub statements: Vec<Statement>,
     /// The table's columns afterwards.
     pub schema: Schema,
+    /// How the table is partitioned, as [`TableFacts::partition`] says it.
+    pub partition: Vec<(String, String)>,
     /// Whether the columns change.
     pub schema_changes: bool,
     /// Whether the table is made anew.
@@ -91,13 +94,14 @@ pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
     let mut shape = Shape {
         target: Target {
             write: facts.write.clone(),
-            stage: Relation::temp(STAGE),
+            stage: facts.stage.clone(),
             projection: pintail_core::sql::strategy::Projection::default(),
         },
         slice: sliced.as_ref().map(|sliced| sliced.slice.clone()),
         window: sliced.and_then(|sliced| sliced.window),
         statements: Vec::new(),
         schema: schema.clone(),
+        partition: spec_of(&layout.partition_by),
         schema_changes: facts.table.is_none(),
         is_new_generation: false,
         notes,

@@ -1,14 +1,16 @@
 //! Pins and the stage: attach what is read, set the step's variables, run the setup, and evaluate the query exactly once.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pintail_core::annotation::{ColumnDecl, WriteStrategy};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
-use pintail_core::id::SnapshotId;
+use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::schema::{Column, Schema};
 use pintail_core::source::Span;
-use pintail_core::sql::strategy::{Deduplicate, STAGE, stage};
+use pintail_core::sql::strategy::{Deduplicate, stage};
 use pintail_core::sql::{Fragment, Ident, Relation, Statement};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, PinId};
@@ -16,29 +18,101 @@ use pintail_engine::lake::{self, TableFacts};
 use pintail_engine::{EngineError, Session, WriteTransaction};
 use tokio::runtime::Handle;
 
-use super::attempt::{Attempt, strategy_of};
+use super::attempt::{Attempt, stage_of, strategy_of};
 use super::shape::{ShapeFacts, shape};
-use super::text::{ReadAs, StepVariables, own_relations, rewrite, settings};
+use super::text::{ReadAs, StepVariables, own_relations, resets, rewrite, settings};
 use crate::executors::context::CancelWatch;
 use crate::executors::{RunContext, Slot, StepFailure, StepJob};
 use crate::project::CompiledScript;
 
 /// A stage, and what it was made from.
 pub struct Staged {
-    /// The session that holds the temp table.
-    pub session: Session,
+    /// The session that holds the temp table; the stages of a group share one.
+    pub session: Rc<Session>,
     /// The stage's columns.
     pub schema: Schema,
     /// Rows in it.
     pub rows: u64,
     /// The head that the write is prepared against; `None` when it must be read anew.
     pub base: Option<SnapshotId>,
-    _pins: HeldPins,
-    _watch: CancelWatch,
+    _pins: Rc<HeldPins>,
+    _watch: Rc<CancelWatch>,
+}
+
+impl Staged {
+    /// Returns about how many bytes the stage takes: its rows, with sixteen bytes a value.
+    pub fn estimated_bytes(&self) -> u64 {
+        self.rows * 16 * u64::try_from(self.schema.columns.len()).unwrap_or(1)
+    }
+}
+
+/// What the stages of a group share: one session, with the lakes attached at one pin.
+pub struct Bench {
+    session: Rc<Session>,
+    base: SnapshotId,
+    pins: Rc<HeldPins>,
+    watch: Rc<CancelWatch>,
+    /// The targets that are known not to exist.
+    absent: BTreeSet<(String, String)>,
+}
+
+impl Bench {
+    /// Opens the session for `attempt` and for others with the same lake and pins, which read no other lakes than
+    /// `needed`.
+    pub fn open(attempt: &mut Attempt<'_>, slot: &mut Slot, needed: &BTreeSet<LakeName>) -> Result<Self, StepFailure> {
+        slot.attach_for_writing(attempt.lake)?;
+        let session = Rc::new(slot.session()?);
+        let watch = Rc::new(attempt.ctx.cancel.watch(slot.number, &session));
+        let base = lake::head(&session, &attempt.alias)?;
+        let mut pins = HeldPins { runtime: attempt.ctx.runtime.clone(), pins: Vec::new() };
+        // A lake that did not exist when the run was planned is read as it is now.
+        attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
+        for name in needed {
+            pins.attach(attempt, slot, name)?;
+        }
+        Ok(Self { session, base, pins: Rc::new(pins), watch, absent: BTreeSet::new() })
+    }
+
+    /// Looks which of `targets`, schemas and tables, do not exist, so that nobody has to look for each.
+    pub fn find_absent(&mut self, alias: &str, targets: &[(&str, &str)]) -> Result<(), StepFailure> {
+        let absent = lake::absent_names(&self.session, alias, targets)?;
+        self.absent = absent.into_iter().map(|(schema, table)| (schema.to_owned(), table.to_owned())).collect();
+        Ok(())
+    }
+
+    /// Returns the session, shared.
+    pub fn shared_session(&self) -> Rc<Session> {
+        self.session.clone()
+    }
+
+    /// Returns the session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Returns whether the target of `attempt` is known not to exist.
+    pub fn lacks(&self, attempt: &Attempt<'_>) -> bool {
+        let (schema, table) = attempt.table;
+        !self.absent.is_empty() && self.absent.contains(&(schema.to_owned(), table.to_owned()))
+    }
+
+    /// Returns an empty stage on it for `attempt`.
+    pub fn stage(&self, attempt: &mut Attempt<'_>) -> Staged {
+        attempt.pins.entry(attempt.lake.name.clone()).or_insert(self.base);
+        attempt.is_absent = self.lacks(attempt);
+        Staged {
+            session: self.session.clone(),
+            schema: Schema::default(),
+            rows: 0,
+            base: Some(self.base),
+            _pins: self.pins.clone(),
+            _watch: self.watch.clone(),
+        }
+    }
 }
 
 /// What a stage pins, each in its lake's guard; let go when dropped, also when the step panics.
-struct HeldPins {
+pub struct HeldPins {
     runtime: Handle,
     pins: Vec<(Arc<Guard>, PinId)>,
 }
@@ -77,13 +151,12 @@ pub fn stage_if_needed(
 /// Opens the session with everything attached that the step reads, at its pins.
 fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailure> {
     slot.attach_for_writing(attempt.lake)?;
-    let session = slot.session()?;
-    let watch = attempt.ctx.cancel.watch(slot.number, &session);
-    let alias = attempt.lake.write_alias();
+    let session = Rc::new(slot.session()?);
+    let watch = Rc::new(attempt.ctx.cancel.watch(slot.number, &session));
     let (schema, table) = attempt.table;
-    let mut base = lake::head(&session, &alias)?;
+    let mut base = lake::head(&session, &attempt.alias)?;
     if attempt.script.reads_target() {
-        let facts = lake::table_facts(&session, &alias, schema, table)?;
+        let facts = lake::table_facts(&session, &attempt.alias, schema, table)?;
         match facts {
             None => {
                 base = create_declared(attempt, &session)?;
@@ -97,26 +170,34 @@ fn open(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Staged, StepFailur
     // A lake that did not exist when the run was planned is read as it is now.
     attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
 
+    let pins = Rc::new(pin_inputs(attempt, slot)?);
+    attempt.go_on("stage the query")?;
+    Ok(Staged { session, schema: Schema::default(), rows: 0, base: Some(base), _pins: pins, _watch: watch })
+}
+
+/// Pins and attaches every lake that the step reads; the pins are durable before the snapshots are attached.
+fn pin_inputs(attempt: &Attempt<'_>, slot: &mut Slot) -> Result<HeldPins, StepFailure> {
     let mut held = HeldPins { runtime: attempt.ctx.runtime.clone(), pins: Vec::new() };
     for name in attempt.script.lakes_needed(&attempt.ctx.project) {
-        let Some(location) = attempt.ctx.lakes.get(&name) else { continue };
-        let Some(pin) = attempt.pins.get(&name).copied() else {
-            return Err(EngineError::LakeMissing {
-                lake: name.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            }
-            .into());
+        held.attach(attempt, slot, &name)?;
+    }
+    Ok(held)
+}
+
+impl HeldPins {
+    fn attach(&mut self, attempt: &Attempt<'_>, slot: &mut Slot, name: &LakeName) -> Result<(), StepFailure> {
+        let Some(location) = attempt.ctx.lakes.get(name) else { return Ok(()) };
+        let Some(pin) = attempt.pins.get(name).copied() else {
+            return Err(location.missing().into());
         };
-        if let Some(guard) = attempt.ctx.guards.get(&name) {
+        if let Some(guard) = attempt.ctx.guards.get(name) {
             let reason = format!("run {} reads it", attempt.ctx.run);
             let now = (attempt.ctx.now)().timestamp_micros();
             let id = attempt.ctx.runtime.block_on(guard.pin(pin, &reason, now)).map_err(EngineError::from)?;
-            held.pins.push((guard.clone(), id));
+            self.pins.push((guard.clone(), id));
         }
-        slot.attach_pinned(location, pin)?;
+        Ok(slot.attach_pinned(location, pin)?)
     }
-    attempt.go_on("stage the query")?;
-    Ok(Staged { session, schema: Schema::default(), rows: 0, base: Some(base), _pins: held, _watch: watch })
 }
 
 /// Moves the pin to the head when the target has changed since: staging on the old version would be in vain.
@@ -128,7 +209,7 @@ fn move_pin_past_changes(
 ) -> Result<(), StepFailure> {
     let name = attempt.lake.name.clone();
     let pin = attempt.pins.get(&name).copied().unwrap_or(head);
-    let commits = lake::commits_between(session, &attempt.lake.write_alias(), pin, Some(head))?;
+    let commits = lake::commits_between(session, &attempt.alias, pin, Some(head))?;
     let has_changed = commits.iter().any(|commit| {
         commit.changes.touches_table(facts.id) || commit.changes.creates(attempt.table.0, attempt.table.1)
     });
@@ -139,8 +220,8 @@ fn move_pin_past_changes(
     Ok(())
 }
 
-/// Makes the empty table that a self-reading script reads in its first run, in a stamped commit of its own.
-fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<SnapshotId, StepFailure> {
+/// Returns the statements that make the empty table which a self-reading script reads in its first run.
+pub fn declared_table(attempt: &Attempt<'_>, session: &Session) -> Result<Vec<Statement>, StepFailure> {
     let declared: Vec<&ColumnDecl> = attempt.script.header.columns.iter().map(|column| &column.value).collect();
     let untyped: Vec<&str> =
         declared.iter().filter(|column| column.data_type.is_none()).map(|column| column.name.as_str()).collect();
@@ -159,10 +240,15 @@ fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<Snaps
             .with_help(help)
             .at(attempt.script.self_read_span()));
     }
-    let statements = empty_write(attempt, session, &declared)?;
+    empty_write(attempt, session, &declared)
+}
+
+/// Makes the empty table that a self-reading script reads in its first run, in a stamped commit of its own.
+fn create_declared(attempt: &mut Attempt<'_>, session: &Session) -> Result<SnapshotId, StepFailure> {
+    let statements = declared_table(attempt, session)?;
     let lane = attempt.lake.lane();
     let pass = attempt.enter(&lane)?;
-    let transaction = WriteTransaction::begin(session, &attempt.lake.write_alias())?;
+    let transaction = WriteTransaction::begin(session, &attempt.alias)?;
     create_schema_if_missing(session, attempt, &transaction)?;
     for statement in &statements {
         transaction.run(statement)?;
@@ -197,16 +283,16 @@ fn empty_write(
         .iter()
         .map(|column| format!("  {} {}", Ident::new(&column.name), column.data_type.as_deref().unwrap_or("VARCHAR")))
         .collect();
-    let stage = Relation::temp(STAGE);
+    let stage = &attempt.stage;
     let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} (\n{}\n)", columns.join(",\n"));
     session.run(&Statement::new("stage no rows of the declared columns", sql))?;
-    let (schema, table) = attempt.table;
     let shape = shape(&ShapeFacts {
         script: attempt.script,
         step: &attempt.job.step,
         staged: &lake::schema_of(session.describe(&stage.to_string())?),
+        stage,
         table: None,
-        write: Relation::in_catalog(&attempt.lake.write_alias(), schema, table),
+        write: attempt.target(),
         strategy: &attempt.strategy(),
     })?;
     Ok(shape.statements)
@@ -219,30 +305,28 @@ pub fn create_schema_if_missing(
     transaction: &WriteTransaction<'_>,
 ) -> Result<(), StepFailure> {
     let (schema, _) = attempt.table;
-    let alias = attempt.lake.write_alias();
-    if schema != "main" && !lake::has_schema(session, &alias, schema)? {
+    if schema != "main" && !lake::has_schema(session, &attempt.alias, schema)? {
         transaction.run(&Statement::new(
             "create the schema",
-            format!("CREATE SCHEMA IF NOT EXISTS {}.{}", Ident::new(&alias), Ident::new(schema)),
+            format!("CREATE SCHEMA IF NOT EXISTS {}.{}", Ident::new(&attempt.alias), Ident::new(schema)),
         ))?;
     }
     Ok(())
 }
 
 /// Runs the setup and evaluates the query into the stage.
-fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailure> {
+pub fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailure> {
     let script = attempt.script;
     prepare_session(&staged.session, attempt.ctx, attempt.job, script, attempt.pins.get(&attempt.lake.name).copied())?;
     let query_span = script.query_span();
     let query = rewrite(&script.text, query_span, &ReadAs::PINNED, attempt.partition());
     let strategy = script.strategy();
     let deduplicate = deduplicate(&strategy)?;
-    let statement = stage(&query.sql, deduplicate.as_ref());
+    let statement = stage(&attempt.stage, &query.sql, deduplicate.as_ref());
     staged.rows = staged.session.run(&statement.statement).map_err(|error| {
         StepFailure::in_text(error, |position| query.original_offset_in(position, statement.select_at), query_span)
     })?;
-    let stage = Relation::temp(STAGE).to_string();
-    staged.schema = lake::schema_of(staged.session.describe(&stage)?);
+    staged.schema = lake::schema_of(staged.session.describe(&attempt.stage.to_string())?);
     mark_untyped(&staged.session, &query.sql, &mut staged.schema);
     refuse_repeated_columns(&staged.session, &query.sql, &staged.schema).map_err(|failure| failure.at(query_span))
 }
@@ -308,9 +392,29 @@ pub fn prepare_session(
     upstream: Option<SnapshotId>,
 ) -> Result<(), StepFailure> {
     if script.reads_lakes(&ctx.project) {
-        let name = ctx.project.default_lake.sql_name();
-        session.batch("use the default lake", &format!("USE {}", Ident::new(name)))?;
+        session.use_database(ctx.project.default_lake.sql_name())?;
     }
+    set_step_variables(session, ctx, job, script, upstream)?;
+    for span in script.setup_spans() {
+        send(session, script, "run the setup", span, job)?;
+    }
+    Ok(())
+}
+
+/// Sets the variables and macros of a step, and no others, in a session that another step has used.
+pub fn set_variables(session: &Session, attempt: &Attempt<'_>) -> Result<(), StepFailure> {
+    session.batch("forget the variables of another step", &resets(attempt.ctx.vars.keys()))?;
+    let upstream = attempt.pins.get(&attempt.lake.name).copied();
+    set_step_variables(session, attempt.ctx, attempt.job, attempt.script, upstream)
+}
+
+fn set_step_variables(
+    session: &Session,
+    ctx: &RunContext,
+    job: &StepJob,
+    script: &CompiledScript,
+    upstream: Option<SnapshotId>,
+) -> Result<(), StepFailure> {
     let memory = job.step.asset.as_ref().map(|asset| ctx.memory_of(asset)).unwrap_or_default();
     let variables = StepVariables {
         partition: job.step.partition.as_ref(),
@@ -322,9 +426,6 @@ pub fn prepare_session(
     let settings = settings(script, &variables, &vars);
     if !settings.is_empty() {
         session.batch("set the step's variables", &settings)?;
-    }
-    for span in script.setup_spans() {
-        send(session, script, "run the setup", span, job)?;
     }
     Ok(())
 }
@@ -374,7 +475,7 @@ pub fn explain(ctx: &RunContext, slot: &mut Slot, job: &StepJob) -> Result<Vec<S
         statements.extend(pintail_core::sql::strategy::view(&view, &query.sql, &script.layout_words()));
         return Ok(statements);
     }
-    statements.push(stage(&query.sql, deduplicate(&strategy)?.as_ref()).statement);
+    statements.push(stage(&stage_of(job), &query.sql, deduplicate(&strategy)?.as_ref()).statement);
     let write = explain_write(ctx, slot, job, script, location, &query.sql);
     match write {
         Ok(write) => statements.extend(write),
@@ -416,6 +517,7 @@ fn explain_write(
         script,
         step: &job.step,
         staged: &schema,
+        stage: &stage_of(job),
         table: facts.as_ref(),
         write: Relation::in_catalog(&location.write_alias(), schema_name, table),
         strategy: &strategy_of(script, &job.step),

@@ -7,7 +7,7 @@ use pintail_core::id::LakeName;
 use pintail_core::partition::{PartitionKey, TimeSpec, Window};
 use pintail_core::source::Span;
 use pintail_core::sql::rewrite::{Rewriter, Rewritten};
-use pintail_core::sql::{Literal, Relation};
+use pintail_core::sql::{Ident, Literal, Relation};
 
 use crate::project::{CompiledScript, ParsedText};
 
@@ -54,6 +54,21 @@ pub struct StepVariables<'a> {
     pub first_run: bool,
     /// The pin of the target's lake.
     pub upstream_snapshot: Option<i64>,
+}
+
+/// The variables of steps, as far as they do not come from the configuration.
+const VARIABLES: [&str; 5] = ["partition", "partition_start", "partition_end", "first_run", "upstream_snapshot"];
+
+/// Returns whether `script` uses any variable.
+pub fn uses_variables(script: &CompiledScript) -> bool {
+    let body = &script.text.body;
+    !body.parameters.is_empty() || body.functions.iter().any(|function| function == "in_partition")
+}
+
+/// Returns the statements that forget what an earlier step of the same session has set.
+pub fn resets<'a>(vars: impl Iterator<Item = &'a String>) -> String {
+    let names = VARIABLES.into_iter().map(str::to_owned).chain(vars.cloned());
+    names.map(|name| format!("RESET VARIABLE {}", Ident::new(name))).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the settings that give the variables and macros that `script` uses; empty when it uses none.

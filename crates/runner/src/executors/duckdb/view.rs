@@ -2,13 +2,14 @@
 
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
-use pintail_core::sql::Relation;
+use pintail_core::id::SnapshotId;
 use pintail_core::sql::strategy::view;
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::{WriteTransaction, lake};
+use pintail_engine::lake::TableFacts;
+use pintail_engine::{Session, WriteTransaction, lake};
 
 use super::attempt::{Attempt, Ended};
-use super::commit::{check_commits, finish, refuse_foreign_target};
+use super::commit::{Applied, check_commits, finish, refuse_foreign_target};
 use super::data_tests::{self, TestRows};
 use super::shape::check_contract;
 use super::staging::{self, Staged};
@@ -27,52 +28,75 @@ pub fn try_once(attempt: &mut Attempt<'_>, slot: &mut Slot, staged: &mut Option<
     }
     let session = slot.session()?;
     let _watch = attempt.ctx.cancel.watch(slot.number, &session);
-    let alias = attempt.lake.write_alias();
-    let (schema, table) = attempt.table;
-    let base = lake::head(&session, &alias)?;
-    let facts = attempt.target_table(&session, base)?;
-    refuse_foreign_target(attempt, facts.as_ref())?;
-    if facts.as_ref().is_some_and(|facts| !facts.is_view) {
-        return Err(StepFailure::user(
-            Code::TARGET_NOT_OURS,
-            "check the target",
-            format!("{} is a table, and the script makes a view", attempt.asset),
-        )
-        .with_help("drop the table by hand, or materialize the view under another name"));
-    }
+    let base = lake::head(&session, &attempt.alias)?;
+    let facts = view_facts(attempt, &session, base)?;
     attempt.pins.entry(attempt.lake.name.clone()).or_insert(base);
     let outcome = attempt.phase("commit", |attempt| {
         let lane = attempt.lake.lane();
-        let pass = attempt.enter(&lane)?;
-        let transaction = WriteTransaction::begin(&session, &alias)?;
-        if let Some(ended) = check_commits(attempt, &transaction, base, facts.as_ref())? {
-            transaction.roll_back();
-            return Ok(ended);
+        let _pass = attempt.enter(&lane)?;
+        let transaction = WriteTransaction::begin(&session, &attempt.alias)?;
+        match apply(attempt, &session, &transaction, base, facts.as_ref())? {
+            Applied::Written(entry, columns) => finish(attempt, transaction, *entry, Some(columns)),
+            Applied::Ended(ended) => {
+                transaction.roll_back();
+                Ok(ended)
+            }
         }
-        attempt.reach(FaultPoint::Checked);
-        staging::create_schema_if_missing(&session, attempt, &transaction)?;
-        // A view keeps the names of its tables: they are those of the lake itself, not of a pinned alias.
-        let own = own_relations(&attempt.lake.name, &alias);
-        let span = attempt.script.query_span();
-        let query = rewrite(&attempt.script.text, span, &ReadAs { special: &own }, None);
-        let relation = Relation::in_catalog(&alias, schema, table);
-        for statement in view(&relation, &query.sql, &attempt.script.layout_words()) {
-            let starts_at = statement.sql.find(&query.sql).unwrap_or(0);
-            transaction.run(&statement).map_err(|error| {
-                StepFailure::in_text(error, |position| query.original_offset_in(position, starts_at), span)
-            })?;
-        }
-        attempt.reach(FaultPoint::Written);
-        let columns = lake::schema_of(session.describe(&relation.to_string())?);
-        check_contract(attempt.script, &columns, &mut attempt.notes)?;
-        data_tests::in_transaction_of_view(attempt, &session, &relation, TestRows::Written { slice: None })?;
-        let mut entry = attempt.entry();
-        entry.schema_version += u32::from(facts.as_ref().map(|facts| &facts.schema) != Some(&columns));
-        let ended = finish(attempt, transaction, entry, Some(columns));
-        drop(pass);
-        ended
     });
     attempt.sent.extend(session.take_sent());
     debug_assert!(matches!(attempt.strategy(), WriteStrategy::View), "the dispatcher sends views here");
     outcome
+}
+
+/// Returns the view as it is, and refuses what is in its place.
+pub fn view_facts(
+    attempt: &Attempt<'_>,
+    session: &Session,
+    base: SnapshotId,
+) -> Result<Option<TableFacts>, StepFailure> {
+    let facts = attempt.target_table(session, base)?;
+    refuse_foreign_target(attempt, facts.as_ref())?;
+    match &facts {
+        Some(facts) if !facts.is_view => Err(StepFailure::user(
+            Code::TARGET_NOT_OURS,
+            "check the target",
+            format!("{} is a table, and the script makes a view", attempt.asset),
+        )
+        .with_help("drop the table by hand, or materialize the view under another name")),
+        _ => Ok(facts),
+    }
+}
+
+/// Checks, makes the view and tests it inside an open transaction.
+pub fn apply(
+    attempt: &mut Attempt<'_>,
+    session: &Session,
+    transaction: &WriteTransaction<'_>,
+    base: SnapshotId,
+    facts: Option<&TableFacts>,
+) -> Result<Applied, StepFailure> {
+    if let Some(ended) = check_commits(attempt, transaction, base, facts)? {
+        return Ok(Applied::Ended(ended));
+    }
+    attempt.reach(FaultPoint::Checked);
+    staging::create_schema_if_missing(session, attempt, transaction)?;
+    // A view keeps the names of its tables: they are those of the lake itself, not of a pinned alias.
+    let alias = attempt.alias.clone();
+    let own = own_relations(&attempt.lake.name, &alias);
+    let span = attempt.script.query_span();
+    let query = rewrite(&attempt.script.text, span, &ReadAs { special: &own }, None);
+    let relation = attempt.target();
+    for statement in view(&relation, &query.sql, &attempt.script.layout_words()) {
+        let starts_at = statement.sql.find(&query.sql).unwrap_or(0);
+        transaction.run(&statement).map_err(|error| {
+            StepFailure::in_text(error, |position| query.original_offset_in(position, starts_at), span)
+        })?;
+    }
+    attempt.reach(FaultPoint::Written);
+    let columns = lake::schema_of(session.describe(&relation.to_string())?);
+    check_contract(attempt.script, &columns, &mut attempt.notes)?;
+    data_tests::in_transaction_of_view(attempt, session, &relation, TestRows::Written { slice: None })?;
+    let mut entry = attempt.entry();
+    entry.schema_version += u32::from(facts.map(|facts| &facts.schema) != Some(&columns));
+    Ok(Applied::Written(Box::new(entry), columns))
 }

@@ -121,7 +121,7 @@ impl Pintail {
         let seen = self.stored_backfill(id)?;
         self.check_calendar(&seen)?;
         let counts = self.runtime.block_on(self.store.backfill_counts(id))?;
-        let is_alive = self.is_process_alive(&seen.job.owner);
+        let is_alive = self.is_process_alive(&seen.job.owner)?;
         if let Claim::Refuse(refusal) = claim(seen.state, is_alive, mode, counts.open(seen.job.total), counts.failed) {
             return Err(self.refused(&seen, refusal, counts));
         }

@@ -3,7 +3,7 @@
 use pintail_core::id::{PresenceId, ScriptName};
 use pintail_core::partition::TimeSpec;
 use pintail_core::plan::backfill::{JobState, PartitionState, Refusal};
-use pintail_engine::guard::{OwnerId, is_owner_alive};
+use pintail_engine::guard::OwnerId;
 use pintail_store::{Backfill, BackfillCounts, BackfillEnd, BackfillId, BackfillPartition};
 
 use super::super::{Pintail, RunnerError};
@@ -60,7 +60,7 @@ impl Pintail {
         if seen.state != JobState::Running {
             return Ok(CancelledBackfill::HadEnded(seen.state));
         }
-        if self.is_process_alive(&seen.job.owner) {
+        if self.is_process_alive(&seen.job.owner)? {
             self.runtime.block_on(self.store.stop_backfill(id))?;
             return Ok(CancelledBackfill::Asked);
         }
@@ -85,14 +85,20 @@ impl Pintail {
 
     fn backfill_info(&self, backfill: Backfill) -> Result<BackfillInfo, RunnerError> {
         let counts = self.runtime.block_on(self.store.backfill_counts(backfill.id))?;
-        let is_interrupted = backfill.state == JobState::Running && !self.is_process_alive(&backfill.job.owner);
+        let is_interrupted = backfill.state == JobState::Running && !self.is_process_alive(&backfill.job.owner)?;
         Ok(BackfillInfo { backfill, counts, is_interrupted })
     }
 
     /// Returns the jobs of `script` whose process died.
     pub(super) fn interrupted_backfills(&self, script: &ScriptName) -> Result<Vec<BackfillId>, RunnerError> {
         let running = self.runtime.block_on(self.store.running_backfills(script))?;
-        Ok(running.iter().filter(|job| !self.is_process_alive(&job.job.owner)).map(|job| job.id).collect())
+        let mut interrupted = Vec::new();
+        for job in running {
+            if !self.is_process_alive(&job.job.owner)? {
+                interrupted.push(job.id);
+            }
+        }
+        Ok(interrupted)
     }
 
     /// Refuses a job of which another process has partitions in hand. Two that begin at the same moment pass; then the
@@ -102,7 +108,7 @@ impl Pintail {
         let Some(spec) = script.time_spec() else { return Ok(()) };
         for other in self.runtime.block_on(self.store.running_backfills(&plan.script))? {
             let is_same_calendar = other.job.calendar == plan.calendar;
-            if is_same_calendar && self.is_process_alive(&other.job.owner) && overlap(plan, &other, spec)? {
+            if is_same_calendar && self.is_process_alive(&other.job.owner)? && overlap(plan, &other, spec)? {
                 return Err(RunnerError::Usage {
                     message: format!(
                         "backfill {} makes some of the same partitions of `{}` right now; `pintail backfill show {}` \
@@ -136,9 +142,8 @@ impl Pintail {
         Ok(PresenceId(self.guard(lake)?.owner().to_string()))
     }
 
-    pub(super) fn is_process_alive(&self, owner: &PresenceId) -> bool {
-        let owner = OwnerId(owner.0.clone());
-        self.lakes.values().any(|lake| is_owner_alive(lake, &owner))
+    pub(super) fn is_process_alive(&self, owner: &PresenceId) -> Result<bool, RunnerError> {
+        self.is_owner_alive(&OwnerId(owner.0.clone()))
     }
 }
 

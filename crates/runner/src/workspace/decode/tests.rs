@@ -135,7 +135,7 @@ fn every_section_is_read() {
         volumes {"landing": Volume { path: "/srv/landing" }}
         vars {"country": Text("DE")}
         datatables {"app": Datatable { url: SecretBox<str>([REDACTED]) }}
-        object stores {"raw": ObjectStore { url: "s3://bucket/prefix", key: Some(SecretBox<str>([REDACTED])), secret: Some(SecretBox<str>([REDACTED])) }}
+        object stores {"raw": ObjectStore { url: "s3://bucket/prefix", endpoint: None, region: None, url_style: None, use_ssl: None, key: Some(SecretBox<str>([REDACTED])), secret: Some(SecretBox<str>([REDACTED])) }}
     "#]]
     .assert_eq(&format!(
         "volumes {:?}\nvars {:?}\ndatatables {:?}\nobject stores {:?}\n",
