@@ -10,6 +10,7 @@ use std::sync::Arc;
 use pintail_core::diagnostic::{Diagnostic, Severity};
 use pintail_core::graph::NodeId;
 use pintail_engine::Redactor;
+use pintail_runner::pintail::asks_for_state;
 use pintail_runner::project::{CompiledProject, compile};
 use pintail_runner::workspace::{Project, find_root, load_project};
 use pintail_runner::{Pintail, RunnerError, Settings};
@@ -50,7 +51,11 @@ impl App {
 
     /// Reads the project's files.
     pub fn load(&self) -> Result<Project, Failure> {
-        Ok(self.load_at(&self.root()?))
+        let mut project = self.load_at(&self.root()?);
+        for text in &self.globals.vars {
+            project.config.set_variable(text).map_err(|error| Failure::usage(format!("`--var`: {error}")))?;
+        }
+        Ok(project)
     }
 
     /// Reads the files of the project in `root`.
@@ -148,11 +153,17 @@ impl App {
         Err(Failure::Told(Exit::CheckErrors))
     }
 
-    /// Returns the scripts that a selection means, in topological order.
-    pub fn select(&self, project: &CompiledProject, select: &SelectArgs) -> Result<Vec<NodeId>, Failure> {
-        project
-            .select(select.select().as_deref(), select.exclude().as_deref())
-            .map_err(|failure| Failure::from(RunnerError::Select(failure)).in_selection(select))
+    /// Returns the scripts that a selection means, in topological order; one that asks for states opens the project.
+    pub fn select(&self, project: &Arc<CompiledProject>, select: &SelectArgs) -> Result<Vec<NodeId>, Failure> {
+        let (chosen, left_out) = (select.select(), select.exclude());
+        if !asks_for_state(chosen.as_deref(), left_out.as_deref()) {
+            return project
+                .select(chosen.as_deref(), left_out.as_deref())
+                .map_err(|failure| Failure::from(RunnerError::Select(failure)).in_selection(select));
+        }
+        self.open(project.clone())?
+            .select(chosen.as_deref(), left_out.as_deref())
+            .map_err(|error| Failure::from(error).in_selection(select))
     }
 
     /// Splits what was found into what concerns the selected scripts (and the project as a whole), and the rest.
@@ -161,7 +172,9 @@ impl App {
         project: &'p CompiledProject,
         select: &SelectArgs,
     ) -> Result<(Vec<&'p Diagnostic>, Vec<&'p Diagnostic>), Failure> {
-        let nodes = self.select(project, select)?;
+        let nodes = project
+            .select_widest(select.select().as_deref(), select.exclude().as_deref())
+            .map_err(|failure| Failure::from(RunnerError::Select(failure)).in_selection(select))?;
         let path_of = |node| project.script_at(node).map(|script| script.file.source.path.as_str());
         let chosen: HashSet<&str> = nodes.into_iter().filter_map(path_of).collect();
         let all: HashSet<&str> = project.project.scripts.iter().map(|script| script.source.path.as_str()).collect();

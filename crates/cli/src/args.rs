@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
+use crate::failure::Failure;
 
 /// Versioned, incremental lake tables from a folder of annotated SQL.
 #[derive(Debug, Parser)]
@@ -44,6 +45,9 @@ pub struct Globals {
     /// The profile of pintail.toml to use; otherwise PINTAIL_PROFILE
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Option<String>,
+    /// Another value for a variable of `[vars]`; may be repeated
+    #[arg(long = "var", global = true, value_name = "NAME=VALUE")]
+    pub vars: Vec<String>,
     /// Print data as JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -78,6 +82,8 @@ pub enum Command {
     Check(commands::check::CheckArgs),
     /// Show what a run would do, and why
     Plan(commands::plan::PlanCommand),
+    /// Show the state of every slice, and why
+    Status(commands::status::StatusArgs),
     /// Do what is due
     Run(commands::run::RunArgs),
     /// Make partitions of one script, as a job that can be resumed
@@ -94,6 +100,20 @@ pub enum Command {
     Graph(commands::graph::GraphArgs),
     /// List the versions of an asset, or the last runs
     History(commands::history::HistoryArgs),
+    /// Show what changed between two versions of an asset
+    Diff(commands::diff::DiffArgs),
+    /// Bring an older version of an asset back, as a new version
+    Rollback(commands::rollback::RollbackArgs),
+    /// Compute a past run again and compare
+    Replay(commands::replay::ReplayArgs),
+    /// Hold a snapshot of a lake, so that it stays readable
+    Pin(commands::pins::PinArgs),
+    /// Let a pin go
+    Unpin(commands::pins::UnpinArgs),
+    /// List the pins, who holds them and why
+    Pins(commands::pins::PinsArgs),
+    /// Expire what nobody needs, and delete its files
+    Maintain(commands::maintain::MaintainArgs),
     /// Run the data tests on what is committed
     Test(commands::test::TestArgs),
     /// Take over a table that something else made
@@ -111,7 +131,8 @@ pub enum Command {
 /// Which scripts.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectArgs {
-    /// Scripts by name, glob, folder, asset, tag:… or owner:…; `+x` adds what x needs, `x+` what needs x
+    /// Scripts by name, glob, folder, asset, tag:…, owner:… or state (stale, failed, missing, partial, fresh); `+x` adds
+    /// what x needs, `x+` what needs x
     #[arg(short, long, value_name = "SELECTION", num_args = 1..)]
     select: Vec<String>,
     /// Leave these out
@@ -123,6 +144,11 @@ impl SelectArgs {
     /// Returns the selection of `text`.
     pub fn of(text: &str) -> Self {
         Self { select: vec![text.to_owned()], exclude: Vec::new() }
+    }
+
+    /// Returns the same exclusion with another selection.
+    pub fn with(&self, words: &[String]) -> Self {
+        Self { select: words.to_vec(), exclude: self.exclude.clone() }
     }
 
     /// Returns whether nothing was given, which means everything.
@@ -154,6 +180,9 @@ pub struct PlanArgs {
     /// The partition of the partitioned scripts; otherwise the last one that has closed
     #[arg(short, long, value_name = "PARTITION")]
     pub partition: Option<String>,
+    /// JSON, or @FILE, in which scripts with `partitioned dynamic key=$.…` find their partition
+    #[arg(long, value_name = "JSON", conflicts_with = "partition")]
+    pub payload: Option<String>,
     /// Also do what is up to date
     #[arg(long)]
     pub force: bool,
@@ -167,15 +196,22 @@ pub struct PlanArgs {
 
 impl PlanArgs {
     /// Returns the request for the planner.
-    pub fn request(&self) -> pintail_runner::pintail::PlanRequest {
-        pintail_runner::pintail::PlanRequest {
+    pub fn request(&self) -> Result<pintail_runner::pintail::PlanRequest, Failure> {
+        Ok(pintail_runner::pintail::PlanRequest {
             select: self.select.select(),
             exclude: self.select.exclude(),
             partition: self.partition.clone(),
+            payload: self.payload.as_deref().map(read_payload).transpose()?,
             force: self.force,
             full_refresh: self.full_refresh,
             atomic: self.atomic,
             backfill: None,
-        }
+        })
     }
+}
+
+/// Returns a payload, which `@` takes from a file.
+fn read_payload(text: &str) -> Result<String, Failure> {
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("`--payload @{path}`: {error}")))
 }

@@ -113,6 +113,11 @@ impl EngineMessage {
         self.message.starts_with("No files found that match the pattern")
     }
 
+    /// Returns whether the text says that there is no object at an address, or none that fits a pattern.
+    pub fn is_no_object(&self) -> bool {
+        self.is_no_file() || self.message.contains("404 (Not Found)") || self.message.contains("HTTP 404")
+    }
+
     /// Returns whether the text says that a statement would write a database that is attached for reading.
     pub fn is_read_only(&self) -> bool {
         self.message.contains("attached in read-only mode")

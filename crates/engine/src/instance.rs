@@ -33,6 +33,8 @@ pub struct InstanceOptions {
     pub project_root: Option<PathBuf>,
     /// Object stores that lakes and scripts may reach.
     pub object_stores: Vec<ObjectStore>,
+    /// Whether scripts reach object stores from the start.
+    pub reaches_objects: bool,
     /// Passes every message and statement.
     pub redactor: Redactor,
 }
@@ -70,7 +72,11 @@ impl Instance {
         if found != DUCKDB_VERSION {
             return Err(EngineError::LibraryVersion { found, wanted: DUCKDB_VERSION });
         }
-        Ok(Self { connection, options, loaded: RefCell::default(), settled: RefCell::default() })
+        let instance = Self { connection, options, loaded: RefCell::default(), settled: RefCell::default() };
+        if instance.options.reaches_objects {
+            instance.reach_stores()?;
+        }
+        Ok(instance)
     }
 
     /// Loads `extension` unless this instance has it.
@@ -108,6 +114,10 @@ impl Instance {
         if url.starts_with("s3://") && !self.options.object_stores.iter().any(|store| store.holds(url)) {
             return Err(object_store::none_for(url, &self.options.object_stores));
         }
+        self.reach_stores()
+    }
+
+    fn reach_stores(&self) -> Result<(), EngineError> {
         self.load(Extension::Httpfs)?;
         for store in &self.options.object_stores {
             self.settle("give DuckDB the key of an object store", &store.secret())?;

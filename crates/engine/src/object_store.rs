@@ -4,6 +4,7 @@ use pintail_core::sql::{Ident, Literal};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::error::EngineError;
+use crate::session::Session;
 
 /// One configured object store.
 #[derive(Clone, Debug)]
@@ -48,6 +49,20 @@ impl ObjectStore {
         options.extend(self.use_ssl.map(|use_ssl| format!("USE_SSL {use_ssl}")));
         let name = Ident::new(format!("_pt_store_{}", self.name));
         format!("CREATE OR REPLACE TEMPORARY SECRET {name} ({})", options.join(", "))
+    }
+}
+
+/// Returns what the objects at `address`, which may be a glob, look like: their names, sizes and times of change. No object
+/// has a fingerprint too. Nothing is read of their content.
+pub fn fingerprint(session: &Session, address: &str) -> Result<String, EngineError> {
+    let sql = format!(
+        "SELECT coalesce(md5(string_agg(concat_ws(' ', filename, size, epoch_us(last_modified)), ',' ORDER BY filename)), '')
+         FROM read_blob({})",
+        Literal::new(address)
+    );
+    match session.one("look at the objects", &sql, |row| row.get(0)) {
+        Err(error) if error.failure().is_some_and(|failure| failure.message.is_no_object()) => Ok(String::new()),
+        found => found,
     }
 }
 

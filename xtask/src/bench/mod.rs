@@ -12,6 +12,7 @@ mod measure;
 mod scripts;
 mod start;
 mod table;
+mod versions;
 mod writes;
 
 use std::path::PathBuf;
@@ -41,6 +42,8 @@ const BENCHMARKS: &[Benchmark] = &[
     graph::UNCHANGED,
     writes::REPLACE,
     writes::MERGE,
+    versions::ROLLBACK,
+    versions::DIFF,
 ];
 
 /// The one that has no plain side.

@@ -23,8 +23,9 @@ Examples:
   pintail list --select orders+ --exclude 'reports/*'
 
 A selection is a union of words; `a,b` means both. Words: a name, a glob, `folder/`, a file, an
-asset, `tag:`, `owner:`, `kind:`, `source:`; `+x` adds what x needs, `x+` what needs x, `2+x` two
-steps, `@x` what needs x with all that it needs.")]
+asset, `tag:`, `owner:`, `kind:`, `source:`, and the states of slices: `stale`, `failed`, `missing`,
+`partial`, `fresh`, `state:unknown`, `state:new`, `state:modified`; `+x` adds what x needs, `x+` what
+needs x, `2+x` two steps, `@x` what needs x with all that it needs.")]
 pub struct ListArgs {
     /// Which scripts.
     #[command(flatten)]
@@ -129,7 +130,7 @@ pub fn partition_text(spec: &PartitionSpec) -> String {
             }
             text
         }
-        PartitionSpec::Dynamic { key } => format!("dynamic key={key}"),
+        PartitionSpec::Dynamic { key, .. } => format!("dynamic key={key}"),
     }
 }
 

@@ -4,19 +4,25 @@ pub mod adopt;
 pub mod backfill;
 pub mod check;
 pub mod completions;
+pub mod diff;
 pub mod doctor;
 pub mod explain;
 pub mod graph;
 pub mod history;
 pub mod init;
 pub mod list;
+pub mod maintain;
 pub mod new;
+pub mod pins;
 pub mod plan;
 pub mod preview;
 pub mod query;
+pub mod replay;
+pub mod rollback;
 pub mod run;
 pub mod show;
 pub mod state;
+pub mod status;
 pub mod test;
 
 use crate::app::App;
@@ -31,6 +37,7 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::New(args) => new::run(&args, app),
         Command::Check(args) => check::run(&args, app),
         Command::Plan(args) => plan::run(&args, app),
+        Command::Status(args) => status::run(&args, app),
         Command::Run(args) => run::run(&args, app),
         Command::Backfill(args) => backfill::run(&args, app),
         Command::Preview(args) => preview::run(&args, app),
@@ -39,6 +46,13 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Show(args) => show::run(&args, app),
         Command::Graph(args) => graph::run(&args, app),
         Command::History(args) => history::run(&args, app),
+        Command::Diff(args) => diff::run(&args, app),
+        Command::Rollback(args) => rollback::run(&args, app),
+        Command::Replay(args) => replay::run(&args, app),
+        Command::Pin(args) => pins::pin(&args, app),
+        Command::Unpin(args) => pins::unpin(&args, app),
+        Command::Pins(args) => pins::list(&args, app),
+        Command::Maintain(args) => maintain::run(&args, app),
         Command::Test(args) => test::run(&args, app),
         Command::Adopt(args) => adopt::run(&args, app),
         Command::State(args) => state::run(&args, app),

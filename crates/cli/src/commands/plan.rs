@@ -35,7 +35,7 @@ pub fn run(args: &PlanCommand, app: &App) -> Result<Exit, Failure> {
     let project = app.compile_checked(&args.plan.select)?;
     let pintail = app.open(project)?;
     let (plan, seen) =
-        pintail.plan(&args.plan.request()).map_err(|error| Failure::from(error).in_selection(&args.plan.select))?;
+        pintail.plan(&args.plan.request()?).map_err(|error| Failure::from(error).in_selection(&args.plan.select))?;
     show(&pintail, &plan, &seen, args.sql, app)?;
     Ok(Exit::Ok)
 }

@@ -24,6 +24,7 @@ Examples:
   pintail run --select +revenue                  one script and all that it needs
   pintail run --select orders+ --dry-run         what would be done, without doing it
   pintail run --partition 2026-06-01             one partition
+  pintail run --select stale+                    every stale slice, and what reads it
   pintail run --select orders --full-refresh     write a merge or append target anew
   pintail run --atomic                           everything in one commit, or nothing
 
@@ -46,7 +47,7 @@ pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
     let project = app.compile_checked(&args.plan.select)?;
     let pintail = app.open(project)?;
     let (plan, seen) =
-        pintail.plan(&args.plan.request()).map_err(|error| Failure::from(error).in_selection(&args.plan.select))?;
+        pintail.plan(&args.plan.request()?).map_err(|error| Failure::from(error).in_selection(&args.plan.select))?;
     if args.dry_run {
         plan::show(&pintail, &plan, &seen, false, app)?;
         return Ok(Exit::Ok);

@@ -4,9 +4,11 @@
 
 pub mod backfill;
 pub mod diagnostics;
+pub mod diff;
 pub mod findings;
 pub mod plan;
 pub mod result;
 pub mod run;
+pub mod status;
 pub mod table;
 pub mod text;

@@ -64,6 +64,14 @@ pub fn hint(hint: &Hint) -> String {
     let (script, missing, from, to) = match hint {
         Hint::Backfill { script, missing, from, to } => (script, missing, from, to),
         Hint::LeftOut { script, reason } => return format!("`{script}` is left out: {reason}"),
+        Hint::More { script, left, states } => {
+            let states: Vec<&str> = states.iter().map(|state| state.word()).collect();
+            return format!(
+                "{} more slices of `{script}` are {}: the same command goes on with them",
+                thousands(*left),
+                states.join(" or ")
+            );
+        }
     };
     let command = format!("`pintail backfill {script} --missing`");
     match missing {
@@ -104,6 +112,10 @@ pub fn hint_json(hint: &Hint) -> Value {
         Hint::Backfill { script, missing, from, to } => (script, missing, from, to),
         Hint::LeftOut { script, reason } => {
             return json!({"kind": "left_out", "script": script.as_str(), "reason": reason});
+        }
+        Hint::More { script, left, states } => {
+            let states: Vec<&str> = states.iter().map(|state| state.word()).collect();
+            return json!({"kind": "more", "script": script.as_str(), "left": left, "states": states});
         }
     };
     json!({

@@ -61,6 +61,7 @@ pub fn state_word(state: StepState) -> &'static str {
         StepState::Waiting => "waiting",
         StepState::Running => "running",
         StepState::Materialized => "materialized",
+        StepState::Unchanged => "unchanged",
         StepState::Superseded => "superseded",
         StepState::Failed => "failed",
         StepState::RolledBack => "rolled back",
@@ -72,7 +73,7 @@ pub fn state_word(state: StepState) -> &'static str {
 /// Returns how the word for `state` stands out.
 pub fn style_of(state: StepState) -> Style {
     match state {
-        StepState::Materialized => Style::Good,
+        StepState::Materialized | StepState::Unchanged => Style::Good,
         StepState::Failed => Style::Error,
         StepState::Superseded | StepState::RolledBack | StepState::Skipped | StepState::Cancelled => Style::Warning,
         StepState::Waiting | StepState::Running => Style::Dim,
@@ -112,6 +113,11 @@ fn written(step: &Step, ended: &EndedStep) -> String {
             parts.extend(snapshot.map(|snapshot| format!("snapshot {snapshot}")));
             format!("{} ", parts.join(", "))
         }
+        Some(StepOutcome::Unchanged { snapshot, rows }) => {
+            let rows = rows.map_or_else(String::new, |rows| format!("{}, ", count_rows(rows)));
+            format!("{rows}snapshot {snapshot} ")
+        }
+        None if ended.state == StepState::Unchanged => "nothing before it has changed anything".to_owned(),
         Some(StepOutcome::Superseded { snapshot, .. }) => format!("a newer run wrote snapshot {snapshot} "),
         Some(StepOutcome::RolledBack { because }) => format!("with {because} "),
         _ => String::new(),
@@ -162,6 +168,7 @@ pub fn totals(summary: &RunSummary, elapsed: Duration, paint: impl Fn(Style, &st
     };
     let numbers = [
         (summary.materialized, "materialized"),
+        (summary.unchanged, "unchanged"),
         (summary.superseded, "superseded"),
         (summary.rolled_back, "rolled back"),
         (summary.failed, "failed"),
@@ -188,6 +195,10 @@ pub fn ended_json(step: &Step, ended: &EndedStep) -> Value {
             value["rows"] = json!(rows);
             value["inserted"] = json!(inserted);
             value["deleted"] = json!(deleted);
+        }
+        StepOutcome::Unchanged { snapshot, rows } => {
+            value["snapshot"] = json!(snapshot.0);
+            value["rows"] = json!(rows);
         }
         StepOutcome::Superseded { snapshot, run } => {
             value["snapshot"] = json!(snapshot.0);
@@ -235,6 +246,7 @@ pub fn summary_json(summary: &RunSummary, elapsed: Duration) -> Value {
         "run": summary.run.as_str(),
         "status": summary.status.as_str(),
         "materialized": summary.materialized,
+        "unchanged": summary.unchanged,
         "superseded": summary.superseded,
         "rolled_back": summary.rolled_back,
         "failed": summary.failed,

@@ -296,12 +296,13 @@ SELECT * FROM up WHERE in_partition(ts)
     assert_eq!(outcome.stdout, "backfill 1 done: 2 done in <time>\n");
     check(
         &project,
-        "backfill down --from 2026-01-01 --to 2026-01-03 --dry-run",
+        "backfill down --from 2026-01-01 --to 2026-01-03 --force --dry-run",
         expect![[r#"
             exit code 0
             --- stdout
-            down: 1 partition to make, 1 up to date, 2026-01-02 … 2026-01-02
+            down: 2 partitions to make, 2026-01-01 … 2026-01-02
 
+              2026-01-01
               2026-01-02
 
             about <time>: <time> each by the median of the last 2, 2 at once

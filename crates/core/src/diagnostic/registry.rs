@@ -81,6 +81,7 @@ codes! {
     PLAIN_SECRET = "P011" Error "a secret stands in pintail.toml as plain text";
     CATALOG_NOT_SUPPORTED = "P012" Error "a lake's catalog is of a kind that Pintail does not use";
     NO_SCRIPTS = "P013" Warning "the project has no scripts";
+    UNKNOWN_OBJECT_STORE = "P014" Error "a script reads an object store that pintail.toml does not configure";
 
     UNKNOWN_ANNOTATION = "P101" Error "unknown annotation";
     LOOKS_LIKE_ANNOTATION = "P102" Warning "prose that looks like an annotation";
@@ -148,6 +149,9 @@ codes! {
     UNKNOWN_SCRIPT = "P310" Error "unknown script";
     SELECTION_NEEDS_FACTS = "P311" Error "a selection asks for what this version does not select by";
     TEST_NEVER_RUNS = "P312" Warning "a test that never runs";
+    INCREMENT_SOURCE = "P313" Error "the column that increments go by is not found, or cannot be followed";
+    CONSUMED_UNKNOWN = "P314" Error "what an incremental script has consumed is not known";
+    PAYLOAD_WITHOUT_PARTITION = "P315" Error "a payload or value that names no partition";
 
     PARTITION_KEY_INVALID = "P401" Error "not a partition of this kind";
     PARTITION_BEFORE_START = "P402" Error "a partition before the declared start";
@@ -173,6 +177,11 @@ codes! {
     TRANSIENT_ERROR = "P517" Error "a passing fault outlasted the retries";
     TIMEOUT = "P518" Error "the step ran longer than its timeout";
     CANCELLED = "P519" Error "the step was cancelled";
+    CATALOG_DATABASE_MISSING = "P525" Error "the database of a Postgres catalog is not there";
+    TOO_FEW_CONNECTIONS = "P526" Error "the catalog's server cannot take the connections of a run";
+    OBJECT_STORE_MISSING = "P527" Error "a lake's data lie in no configured object store";
+    SNAPSHOT_GONE = "P535" Error "a snapshot that is needed has expired";
+    ROLLBACK_REFUSED = "P536" Error "the older version cannot be written again";
 }
 
 #[cfg(test)]

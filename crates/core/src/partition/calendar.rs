@@ -87,6 +87,17 @@ impl TimeSpec {
         self.overlapping(Window { start, end: open.max(start) })
     }
 
+    /// Returns the time that should be covered at `now`: that of [`Self::expected`], or of the last closed partition when
+    /// there is no `start=`.
+    pub fn expected_window(&self, now: DateTime<Utc>) -> Window {
+        let end = self.open_since(now);
+        let start = match self.start {
+            Some(date) => Period::with_window(self.unit, self.zone(), zone::day_start(self.zone(), date)).1.start,
+            None => Period::with_window(self.unit, self.zone(), end - TimeDelta::nanoseconds(1)).1.start,
+        };
+        Window { start, end: end.max(start) }
+    }
+
     /// Returns whether `key` ends before the date `start=` begins.
     pub fn is_before_start(&self, key: &PartitionKey) -> bool {
         let Some(start) = self.start.map(|date| zone::day_start(self.zone(), date)) else { return false };

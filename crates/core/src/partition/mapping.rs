@@ -180,6 +180,18 @@ fn translate_hour(
     Ok(hour_at(offset))
 }
 
+impl TimeSpec {
+    /// Returns the time of the upstream that the partition with `window` reads under `map`.
+    pub fn reach_back(&self, window: Window, map: PartitionMap) -> Window {
+        Window { start: steps_back(self, window.start, lookback(map)), end: window.end }
+    }
+
+    /// Returns the time of this script's partitions that read what an upstream holds of `window`, under `map`.
+    pub fn reach_forward(&self, window: Window, map: PartitionMap) -> Window {
+        Window { start: window.start, end: steps_forward(self, window.end, lookback(map)) }
+    }
+}
+
 fn same_calendar(one: &TimeSpec, other: &TimeSpec) -> bool {
     let same_zone = one.zone() == other.zone() || (one.is_utc() && other.is_utc());
     one.unit == other.unit && same_zone

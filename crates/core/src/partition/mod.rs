@@ -3,14 +3,16 @@
 //! Invariant: the windows of one spec tile time: every instant lies in exactly one, also where clocks change. An
 //! identity is text that is safe in a path, a URI and a shell without quoting.
 //!
-//! Not here: dynamic partitions beyond their declaration (their values come from payloads and columns), the clock
-//! (`now` is an argument), and the statements that write a slice (`sql`).
+//! Not here: the values of dynamic partitions (they come from payloads and columns), the clock (`now` is an argument), and
+//! the statements that write a slice (`sql`).
 
 mod calendar;
 mod error;
+mod increment;
 mod layout;
 mod mapping;
 mod parse;
+mod payload;
 mod period;
 mod range;
 mod sql;
@@ -26,8 +28,10 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 pub use error::PartitionError;
+pub use increment::{Increment, KeyKind, TOLERANCE, typed};
 pub use layout::{LayoutError, SliceLayout, layout, slice_bounds};
 pub use mapping::{Mapping, Targets, check_map, infer_map, map_partitions, required_partitions, translate_argument};
+pub use payload::{PayloadError, payload_key, value_key};
 pub use range::Partitions;
 
 /// The identity of one partition, such as `2026-06-19`, `2026-05-16T09`, `2026-W20`, `2026-05` or a dynamic value.
@@ -87,10 +91,12 @@ impl TimeUnit {
 pub enum PartitionSpec {
     /// `partitioned daily|hourly|weekly|monthly [by=<column>] [tz=] [start=]`.
     Time(TimeSpec),
-    /// `partitioned dynamic key=<$.path|column>`.
+    /// `partitioned dynamic key=<$.path|column> [tolerance=]`.
     Dynamic {
         /// The payload path (`$.a.b`) or the column.
         key: String,
+        /// How far beyond now a value may lie and still be taken.
+        tolerance: Option<std::time::Duration>,
     },
 }
 

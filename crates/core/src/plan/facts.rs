@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::{DateTime, Utc};
 
 use super::LastChanges;
+use crate::annotation::PartitionMap;
 use crate::asset::Asset;
 use crate::id::{LakeName, ScriptHash, ScriptName, SnapshotId};
 use crate::partition::{PartitionKey, TimeSpec};
@@ -24,12 +25,37 @@ pub struct ScriptFacts {
     pub is_view: bool,
     /// Its time partitions.
     pub partition: Option<TimeSpec>,
+    /// Its partitions that are not of time.
+    pub dynamic: Option<DynamicFacts>,
     /// What it reads, views replaced by what is behind them.
     pub reads: Vec<Asset>,
+    /// How the partitions of what it reads belong to its own, where the script says it (`map=`).
+    pub maps: HashMap<Asset, PartitionMap>,
     /// Whether something in it could not be resolved, so that its inputs are not known.
     pub has_unknown_reads: bool,
     /// The scripts that must come before it, as indices of lower position.
     pub upstream: Vec<usize>,
+}
+
+/// Partitions that are not of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DynamicFacts {
+    /// `key=$.a.b`: values of a payload.
+    Payload,
+    /// `key=<column>`: increments by a column.
+    Column {
+        /// When the first of the rows that lie in the future may be taken, if there are any.
+        waits_until: Option<DateTime<Utc>>,
+    },
+}
+
+/// Where a live table came from, when Pintail has not written all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Somebody else made it, or put it in the place of ours.
+    Foreign,
+    /// It was taken over: slices that Pintail has not written may hold rows.
+    Adopted,
 }
 
 /// The version of a slice that is live.
@@ -63,6 +89,8 @@ pub struct Facts<'a> {
     pub scripts: &'a [ScriptFacts],
     /// The slices that are remembered, by asset and partition.
     pub slices: &'a HashMap<(Asset, Option<PartitionKey>), SliceFacts>,
+    /// The live targets that Pintail has not written all of.
+    pub origins: &'a HashMap<Asset, Origin>,
     /// When each lake table last changed.
     pub changes: &'a LastChanges,
     /// The fingerprints of the files that scripts read, by asset.

@@ -1,7 +1,8 @@
 //! What the user asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::State;
 use crate::partition::PartitionKey;
 
 /// Which partitions of the partitioned scripts are meant.
@@ -19,6 +20,13 @@ pub enum Partitions {
         /// Its partitions, in order.
         keys: Vec<PartitionKey>,
     },
+    /// Those in certain states, and those that read what the plan writes.
+    InState {
+        /// The states.
+        states: BTreeSet<State>,
+        /// The scripts that were chosen by name too, which take their last closed period besides.
+        named: BTreeSet<usize>,
+    },
 }
 
 /// A request for a plan.
@@ -28,6 +36,8 @@ pub struct Request {
     pub selected: BTreeSet<usize>,
     /// Their partitions.
     pub partitions: Partitions,
+    /// The partition of each script whose partitions are values of a payload.
+    pub values: BTreeMap<usize, PartitionKey>,
     /// Run steps that are up to date too.
     pub force: bool,
     /// Write merge and append targets anew instead of adding to them; implies `force`.

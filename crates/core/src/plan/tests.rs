@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::{DateTime, Utc};
 use expect_test::{Expect, expect};
 
+mod states;
+
 use super::*;
 use crate::asset::Asset;
 use crate::id::{LakeName, ScriptHash, ScriptName, SnapshotId};
@@ -31,6 +33,7 @@ struct World {
     slices: HashMap<(Asset, Option<PartitionKey>), SliceFacts>,
     changes: LastChanges,
     files: BTreeMap<String, String>,
+    origins: HashMap<Asset, Origin>,
     request: Request,
 }
 
@@ -41,6 +44,7 @@ impl World {
             slices: HashMap::new(),
             changes: LastChanges::default(),
             files: BTreeMap::new(),
+            origins: HashMap::new(),
             request: Request::default(),
         }
     }
@@ -56,6 +60,8 @@ impl World {
             strategy: "replace",
             is_view: false,
             partition,
+            dynamic: None,
+            maps: HashMap::new(),
             reads: reads.iter().map(|read| lake(read)).collect(),
             has_unknown_reads: false,
             upstream,
@@ -86,17 +92,21 @@ impl World {
         self
     }
 
-    fn plan(&self) -> Result<Plan, PlanError> {
+    fn with_facts<T>(&self, ask: impl FnOnce(&Facts<'_>) -> T) -> T {
         let heads = BTreeMap::from([(LakeName("main".to_owned()), SnapshotId(50))]);
-        let facts = Facts {
+        ask(&Facts {
             scripts: &self.scripts,
             slices: &self.slices,
+            origins: &self.origins,
             changes: &self.changes,
             files: &self.files,
             heads: &heads,
             now: at("2026-03-02T08:00:00Z"),
-        };
-        plan(&facts, &self.request)
+        })
+    }
+
+    fn plan(&self) -> Result<Plan, PlanError> {
+        self.with_facts(|facts| plan(facts, &self.request))
     }
 
     fn check(&self, expected: Expect) {

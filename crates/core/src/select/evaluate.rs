@@ -158,10 +158,7 @@ fn readers(universe: &Universe<'_>, text: &str, span: Span) -> Result<ScriptSet,
 
 fn needs_facts(fact: Fact, span: Span) -> SelectError {
     let message = match fact {
-        Fact::Stale | Fact::Missing | Fact::Failed | Fact::Unchanged => {
-            "this version does not select by the recorded state"
-        }
-        Fact::New | Fact::Modified => "this version does not select by comparing with the last run or a git ref",
+        Fact::State(_) | Fact::New | Fact::Modified => "this command does not select by the recorded state",
         Fact::Result(_) => "this version does not select by the results of the last run",
     };
     SelectError::new(Code::SELECTION_NEEDS_FACTS, span, message)

@@ -5,7 +5,8 @@
 //! term      = atom { "," atom }          intersection
 //! atom      = [ "@" | [N] "+" ] subject [ "+" [N] ]
 //! subject   = name | glob | folder/ | file path | asset URI | lake table
-//!           | tag:… | owner:… | kind:… | source:… | state:… | result:… | stale | missing | failed | unchanged
+//!           | tag:… | owner:… | kind:… | source:… | state:… | result:…
+//!           | stale | missing | failed | partial | fresh | unchanged
 //! ```
 //!
 //! Invariant: a selection never means less than it says: whatever it names must exist, and every mistake in it is
@@ -23,10 +24,13 @@ pub use evaluate::{SelectFailure, evaluate, select};
 pub use parse::parse;
 pub use universe::{ScriptLabels, ScriptSet, Universe};
 
+use std::collections::BTreeSet;
+
 use thiserror::Error;
 
 use crate::annotation::WriteStrategy;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::plan::State;
 use crate::source::{Language, Located, Span};
 
 /// A parsed selection.
@@ -41,6 +45,26 @@ pub struct Selection {
 pub struct Term {
     /// What all must hold of a script; at least one.
     pub atoms: Vec<Atom>,
+}
+
+impl Selection {
+    /// Returns the states that it asks for.
+    pub fn states(&self) -> BTreeSet<State> {
+        let facts = self.facts().filter_map(|fact| match fact {
+            Fact::State(state) => Some(state),
+            _ => None,
+        });
+        facts.collect()
+    }
+
+    /// Returns what it asks of the recorded state.
+    pub fn facts(&self) -> impl Iterator<Item = Fact> + '_ {
+        let atoms = self.terms.iter().flat_map(|term| &term.atoms);
+        atoms.filter_map(|atom| match atom.subject.value {
+            Subject::Fact(fact) => Some(fact),
+            _ => None,
+        })
+    }
 }
 
 /// One subject and how far it reaches along the graph.
@@ -136,14 +160,8 @@ pub enum KindFilter {
 /// What only the recorded state knows of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
-    /// `stale`: its code or an input is newer than a slice of it.
-    Stale,
-    /// `missing`: an expected slice was never materialized.
-    Missing,
-    /// `failed`: the last attempt of a slice failed.
-    Failed,
-    /// `unchanged`: nothing is newer.
-    Unchanged,
+    /// `stale`, `missing`, `failed`, `partial`, `state:unknown`: a slice of it is in that state; `fresh`, `unchanged`: all are.
+    State(State),
     /// `state:new`: not in what is compared with.
     New,
     /// `state:modified`: another text than in what is compared with.

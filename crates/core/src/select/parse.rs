@@ -4,14 +4,31 @@
 
 use super::{Atom, Depth, Fact, KindFilter, Reach, ScriptKind, SelectError, Selection, StepResult, Subject, Term};
 use crate::diagnostic::{Code, nearest};
+use crate::plan::State;
 use crate::source::{Language, Located, Span};
 
 const METHODS: [&str; 6] = ["tag", "owner", "kind", "source", "state", "result"];
 
-const FACTS: [(&str, Fact); 4] =
-    [("stale", Fact::Stale), ("missing", Fact::Missing), ("failed", Fact::Failed), ("unchanged", Fact::Unchanged)];
+/// A script may well be called `unknown`, so that state has no word of its own.
+const FACTS: [(&str, Fact); 6] = [
+    ("stale", Fact::State(State::Stale)),
+    ("missing", Fact::State(State::Missing)),
+    ("failed", Fact::State(State::Failed)),
+    ("partial", Fact::State(State::Partial)),
+    ("fresh", Fact::State(State::Fresh)),
+    ("unchanged", Fact::State(State::Fresh)),
+];
 
-const STATES: [(&str, Fact); 2] = [("new", Fact::New), ("modified", Fact::Modified)];
+const STATES: [(&str, Fact); 8] = [
+    ("new", Fact::New),
+    ("modified", Fact::Modified),
+    ("stale", Fact::State(State::Stale)),
+    ("missing", Fact::State(State::Missing)),
+    ("failed", Fact::State(State::Failed)),
+    ("partial", Fact::State(State::Partial)),
+    ("unknown", Fact::State(State::Unknown)),
+    ("fresh", Fact::State(State::Fresh)),
+];
 
 const RESULTS: [(&str, Fact); 4] = [
     ("materialized", Fact::Result(StepResult::Materialized)),

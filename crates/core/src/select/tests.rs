@@ -187,8 +187,8 @@ fn facts_choose_what_the_state_knows() {
     let (graph, labels) = project();
     let script = |name: &str| ScriptName(name.into());
     let universe = Universe::new(&graph, labels)
-        .with_fact(Fact::Stale, [script("orders/daily"), script("deleted")])
-        .with_fact(Fact::Missing, [])
+        .with_fact(Fact::State(State::Stale), [script("orders/daily"), script("deleted")])
+        .with_fact(Fact::State(State::Missing), [])
         .with_fact(Fact::Modified, [script("reports/top")])
         .with_fact(Fact::Result(StepResult::Failed), [script("users/load")]);
     check_with(&universe, "stale", expect!["orders/daily"]);
@@ -203,14 +203,14 @@ fn facts_that_the_caller_does_not_know_are_asked_for() {
     check(
         "orders/raw stale failed+",
         expect![[r#"
-            P311 11..16: this version does not select by the recorded state
-            P311 17..23: this version does not select by the recorded state
+            P311 11..16: this command does not select by the recorded state
+            P311 17..23: this command does not select by the recorded state
         "#]],
     );
     check(
         "state:new result:failed",
         expect![[r#"
-            P311 0..9: this version does not select by comparing with the last run or a git ref
+            P311 0..9: this command does not select by the recorded state
             P311 10..23: this version does not select by the results of the last run
         "#]],
     );
@@ -340,7 +340,7 @@ fn every_mistake_of_the_text_is_reported_where_it_stands() {
             P306 0..3: unknown method `tga:` (did you mean `tag:`?)
             P304 17..23: unknown kind `replce` (did you mean `replace`?)
             P304 29..32: unknown kind `odd` (expected one of `replace`, `merge`, `append`, `history`, `view`, `manual`, `sql`, `duckdb`, `postgres`, `python`, `typescript`, `bash`)
-            P304 39..45: unknown state `chnged` (expected one of `new`, `modified`)
+            P304 39..45: unknown state `chnged` (expected one of `new`, `modified`, `stale`, `missing`, `failed`, `partial`, `unknown`, `fresh`)
             P304 53..54: unknown result `x` (expected one of `materialized`, `unchanged`, `failed`, `rolled_back`)
             P304 55..59: expected a value after `tag:`
         "#]],

@@ -73,6 +73,18 @@ impl<'a> Universe<'a> {
         self
     }
 
+    /// Adds that the script `name` can also be called by `asset`.
+    pub fn with_name(mut self, asset: &Asset, name: &ScriptName) -> Self {
+        let Some(node) = self.graph.find(name) else { return self };
+        for spelling in spellings(asset) {
+            let writers = self.tables.entry(spelling).or_default();
+            if !writers.contains(&node) {
+                writers.push(node);
+            }
+        }
+        self
+    }
+
     /// Returns `set` with everything within reach of it.
     pub(super) fn closure(&self, set: &ScriptSet, direction: Direction, depth: Option<u32>) -> ScriptSet {
         let start: Vec<NodeId> = set.nodes().collect();

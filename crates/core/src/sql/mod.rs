@@ -7,9 +7,12 @@ pub mod body;
 pub mod changes;
 pub mod classify;
 pub mod data_test;
+pub mod diff;
+pub mod restore;
 pub mod rewrite;
 pub mod stamp;
 pub mod strategy;
+pub mod window_columns;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -70,6 +70,25 @@ impl<'t> Rewriter<'t> {
         rewriter
     }
 
+    /// Returns a rewriter like [`Self::of_body`] for a script whose partitions are increments: their bounds have the type
+    /// of the column.
+    pub fn of_increment(text: &'t str, span: Span, body: &ParsedBody) -> Self {
+        let mut rewriter = Self::new(text, span);
+        for parameter in &body.parameters {
+            match VARIABLES.iter().find(|(spelling, variable, _)| {
+                *spelling == parameter.name && matches!(*variable, "partition_start" | "partition_end")
+            }) {
+                Some((_, variable, _)) => {
+                    rewriter.replace(parameter.span, format!("getvariable({})", Literal::new(*variable)));
+                }
+                None => {
+                    rewriter.parameter(parameter);
+                }
+            }
+        }
+        rewriter
+    }
+
     /// Puts `replacement` in place of `span`; a span outside the rewritten text is ignored.
     pub fn replace(&mut self, span: Span, replacement: impl Into<String>) -> &mut Self {
         if self.span.start <= span.start && span.end <= self.span.end {

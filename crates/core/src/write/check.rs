@@ -148,6 +148,7 @@ mod tests {
             generation: 0,
             partition: partition.map(|key| PartitionKey(key.to_owned())),
             window: None,
+            increment: None,
             strategy: "replace".to_owned(),
             deleted: 0,
             inserted: 1,
@@ -157,6 +158,7 @@ mod tests {
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
             atomic: false,
+            restored: None,
         }
     }
 

@@ -18,6 +18,7 @@ use pintail_engine::{InstanceOptions, LakeLocation, Session};
 use pintail_store::{Store, TestResult};
 use tokio::runtime::Handle;
 
+use super::duckdb::OpenIncrement;
 use super::{Keepers, StepFailure};
 use crate::project::CompiledProject;
 
@@ -43,8 +44,12 @@ pub struct RunContext {
     pub run: RunId,
     /// The variables of scripts.
     pub vars: BTreeMap<String, String>,
+    /// The fingerprints, as the run was planned, of what scripts read and nobody counts versions of.
+    pub prints: BTreeMap<String, String>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
+    /// What the steps of this run take of the columns that they go by, as far as they have begun.
+    pub increments: Mutex<HashMap<StepId, OpenIncrement>>,
     /// Whether the user wants to stop.
     pub cancel: Cancel,
     /// The clock.
@@ -90,6 +95,7 @@ impl AssetMemory {
                 Arc::make_mut(&mut self.rows).clear();
             }
             self.set_rows(entry.partition.as_ref().map_or_else(String::new, ToString::to_string), entry.rows);
+            self.has_uncounted_rows |= entry.restored.is_some() && entry.partition.is_none();
         }
     }
 
@@ -104,6 +110,12 @@ impl AssetMemory {
         self.shape_changed.is_none_or(|changed| changed <= *at).then_some(facts)
     }
 
+    /// Forgets how many rows slices have, written or not: the table was rolled back as a whole.
+    pub fn forget_slices(&mut self) {
+        Arc::make_mut(&mut self.rows).retain(|slice, _| slice.is_empty());
+        self.has_uncounted_rows = true;
+    }
+
     /// Takes in that somebody else has changed the table, or even made it.
     pub fn take_in_foreign(&mut self, is_made: bool) {
         Arc::make_mut(&mut self.rows).values_mut().for_each(|rows| *rows = None);
@@ -115,6 +127,16 @@ impl RunContext {
     /// Returns what is remembered of `asset`.
     pub fn memory_of(&self, asset: &Asset) -> AssetMemory {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(asset).cloned().unwrap_or_default()
+    }
+
+    /// Returns what the step takes of the column that it goes by.
+    pub fn increment_of(&self, step: &StepId) -> Option<OpenIncrement> {
+        self.increments.lock().unwrap_or_else(PoisonError::into_inner).get(step).cloned()
+    }
+
+    /// Remembers what a step takes.
+    pub fn take_increment(&self, step: &StepId, increment: OpenIncrement) {
+        self.increments.lock().unwrap_or_else(PoisonError::into_inner).insert(step.clone(), increment);
     }
 
     /// Waits on the run's runtime; a timer can be made only inside it.
@@ -153,6 +175,13 @@ pub enum StepOutcome {
         /// Rows inserted.
         inserted: u64,
         /// Rows in the slice afterwards, when known.
+        rows: Option<u64>,
+    },
+    /// What it would have written is there already: nothing was committed.
+    Unchanged {
+        /// The snapshot of the version that it confirms.
+        snapshot: SnapshotId,
+        /// Rows in the slice, when known.
         rows: Option<u64>,
     },
     /// A newer run has written the slice meanwhile.

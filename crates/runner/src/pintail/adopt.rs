@@ -75,6 +75,7 @@ impl Pintail {
             generation: 0,
             partition: None,
             window: None,
+            increment: None,
             strategy: "adopt".to_owned(),
             deleted: 0,
             inserted: 0,
@@ -84,6 +85,7 @@ impl Pintail {
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
             atomic: false,
+            restored: None,
         };
         let lane = location.lane();
         let pass = lane.enter()?;

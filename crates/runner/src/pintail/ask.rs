@@ -2,7 +2,8 @@
 
 use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, RunId, SnapshotId};
-use pintail_core::plan::{Reason, Step};
+use pintail_core::partition::{PartitionKey, value_key};
+use pintail_core::plan::{Content, Reason, Step};
 use pintail_core::source::Span;
 use pintail_core::sql::{Ident, Relation};
 use pintail_engine::lake::{self, TableFacts};
@@ -11,8 +12,9 @@ use pintail_engine::{Instance, Session};
 use pintail_store::{AssetKey, Materialization, Run, RunDetail, SchemaVersion};
 
 use super::{Pintail, RunnerError};
-use crate::executors::duckdb::{ReadAs, rewrite};
+use crate::executors::duckdb::{ReadAs, Source, open_increment, rewrite};
 use crate::executors::{StepFailure, StepJob};
+use crate::project::CompiledScript;
 
 /// A run with what is below it.
 pub type RunInfo = RunDetail;
@@ -107,10 +109,7 @@ impl Pintail {
                 let window = spec.window(&key).map_err(|error| RunnerError::Usage { message: error.to_string() })?;
                 (Some(key), Some(window))
             }
-            (None, Some(_)) => {
-                return Err(RunnerError::Usage { message: format!("`{}` has no partitions", script.name()) });
-            }
-            (None, None) => (None, None),
+            (None, text) => (self.preview_value(script, text)?, None),
         };
         let seen = self.observe([script])?;
         let ctx = self.context(crate::new_id(), &seen)?;
@@ -122,6 +121,7 @@ impl Pintail {
             partition: key,
             window,
             reason: Reason::Requested,
+            content: Content::Script,
             full_refresh: false,
             script_hash: script.hash().clone(),
             depends_on: Vec::new(),
@@ -132,6 +132,13 @@ impl Pintail {
             let Some(location) = self.lakes.get(&lake) else { continue };
             let pin = seen.heads.get(&lake).copied().ok_or_else(|| location.missing())?;
             slot.attach_pinned(location, pin)?;
+        }
+        if script.increment_column().is_some()
+            && let Some(asset) = &script.target
+        {
+            let pins = seen.heads.clone();
+            let source = Source { ctx: &ctx, script, asset, full_refresh: false, pins };
+            ctx.take_increment(&job.id, open_increment(&source, &mut slot)?);
         }
         let session = slot.session()?;
         let _watch = self.cancel.watch(slot.number, &session);
@@ -144,6 +151,25 @@ impl Pintail {
         drop(session);
         self.keep_slot(slot);
         Ok(result)
+    }
+
+    /// Returns the value by which a script without a calendar is previewed.
+    fn preview_value(&self, script: &CompiledScript, text: Option<&str>) -> Result<Option<PartitionKey>, RunnerError> {
+        let usage = |message: String| Err(RunnerError::Usage { message });
+        match (script.payload_path(), text) {
+            (Some(_), Some(text)) => match value_key(text) {
+                Ok(key) => Ok(Some(key)),
+                Err(error) => usage(error.to_string()),
+            },
+            (Some(path), None) => {
+                usage(format!("`{}` works on a value at `{path}`: give one with `--partition <value>`", script.name()))
+            }
+            (None, Some(_)) if script.increment_column().is_some() => {
+                usage(format!("`{}` goes by increments; its preview is the next one", script.name()))
+            }
+            (None, Some(_)) => usage(format!("`{}` has no partitions", script.name())),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns the versions of an asset, newest first.

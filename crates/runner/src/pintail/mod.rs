@@ -5,11 +5,22 @@
 mod adopt;
 mod ask;
 mod backfill;
+mod changes;
+mod diff;
 mod error;
+mod maintain;
 mod observe;
+mod pins;
 mod planning;
+mod replay;
+mod rollback;
+mod runnable;
 mod running;
+mod selecting;
+mod status;
 mod testing;
+mod values;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,13 +41,20 @@ pub use backfill::{
     BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
     Estimate, UnwrittenUpstream,
 };
+pub use diff::{AssetDiff, Compared, DiffRequest, DiffRow, RowChange, RowDiff, RowText};
 pub use error::RunnerError;
+pub use maintain::{HeldBy, MaintainRequest, Maintained};
 pub use observe::Observation;
+pub use pins::PinInfo;
 pub use planning::PlanRequest;
+pub use replay::{ReplayOutcome, ReplayRequest, Replayed, ReplayedStep};
+pub use rollback::{Rollback, RollbackRequest};
+pub use selecting::asks_for_state;
+pub use status::ScriptStatus;
 pub use testing::{TestReport, TestedScript};
 
 use crate::executors::{Cancel, Keepers, Slot};
-use crate::project::CompiledProject;
+use crate::project::{CompiledProject, reads_objects};
 use crate::workspace::{Catalog, Config, DataPath, StoreUrl};
 
 /// What a face hands in.
@@ -172,6 +190,7 @@ impl Pintail {
             temp_limit: Some(run.temp_limit.0 / slots.max(1)),
             project_root: Some(self.project.root().clone()),
             object_stores: object_stores(&self.project.project.config),
+            reaches_objects: self.project.scripts.iter().any(|script| reads_objects(&script.text)),
             redactor: self.redactor.clone(),
         }
     }

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
 use pintail_core::asset::Asset;
-use pintail_core::id::{LakeName, SnapshotId, TableId};
+use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::partition::PartitionKey;
-use pintail_core::plan::{LastChanges, SliceFacts, SliceVersion};
-use pintail_core::sql::changes::{Change, ChangeSet};
+use pintail_core::plan::{LastChanges, Origin, SliceFacts, SliceVersion};
 use pintail_core::sql::stamp::{StampEntry, from_extra_info};
 use pintail_engine::guard::{OwnerId, is_owner_alive};
 use pintail_engine::lake::{self, Commit};
-use pintail_engine::{LakeLocation, Session};
+use pintail_engine::{LakeLocation, Session, object_store};
 use pintail_store::{LakeStamp, Materialization, RunEnd, RunStatus, SliceState};
 
+use super::changes::{Reading, read_changes};
 use super::{Pintail, RunnerError};
 use crate::executors::AssetMemory;
-use crate::project::{CompiledScript, fingerprint};
+use crate::project::{CompiledScript, fingerprint, object_address};
 
 /// What was observed.
 #[derive(Debug, Default)]
@@ -25,8 +25,12 @@ pub struct Observation {
     pub heads: BTreeMap<LakeName, SnapshotId>,
     /// The slices that are remembered.
     pub slices: HashMap<(Asset, Option<PartitionKey>), SliceFacts>,
+    /// The live targets that Pintail has not written all of.
+    pub origins: HashMap<Asset, Origin>,
     /// When each table last changed.
     pub changes: LastChanges,
+    /// When the first row that lay in the future may be taken, of assets that are written by increments.
+    pub waits: HashMap<Asset, DateTime<Utc>>,
     /// Fingerprints of local files that scripts read.
     pub files: BTreeMap<String, String>,
     /// What is remembered of each asset.
@@ -46,6 +50,8 @@ impl Pintail {
         let mut seen = Observation::default();
         let mut slot = self.take_slot();
         let observed = self.observe_lakes(&mut slot, &mut seen);
+        let scripts: Vec<&CompiledScript> = scripts.into_iter().collect();
+        let observed = observed.and_then(|()| self.observe_objects(&mut slot, &scripts, &mut seen.files));
         self.keep_slot(slot);
         observed?;
         for script in scripts {
@@ -58,8 +64,29 @@ impl Pintail {
         Ok(seen)
     }
 
+    /// Takes the fingerprints of the objects that `scripts` read.
+    fn observe_objects(
+        &self,
+        slot: &mut crate::executors::Slot,
+        scripts: &[&CompiledScript],
+        prints: &mut BTreeMap<String, String>,
+    ) -> Result<(), RunnerError> {
+        for asset in scripts.iter().flat_map(|script| script.reads()) {
+            let Some(address) = object_address(&self.project.project.config, asset) else { continue };
+            // A key with a placeholder names other objects in each partition: its window says when it is due.
+            if address.contains('{') || prints.contains_key(&asset.to_string()) {
+                continue;
+            }
+            let print = object_store::fingerprint(&slot.session()?, &address)?;
+            prints.insert(asset.to_string(), print);
+        }
+        Ok(())
+    }
+
     fn observe_lakes(&self, slot: &mut crate::executors::Slot, seen: &mut Observation) -> Result<(), RunnerError> {
         let mut states: Option<Vec<SliceState>> = None;
+        let columns = self.time_columns();
+        let mut live: HashMap<Asset, SnapshotId> = HashMap::new();
         for location in self.existing_lakes()? {
             slot.attach_existing(location)?;
             let session = slot.session()?;
@@ -71,19 +98,38 @@ impl Pintail {
                 states = Some(self.runtime.block_on(self.store.current_slices(None))?);
             }
             let oldest = states.iter().flatten().filter_map(|state| oldest_pin(state, &location.name)).min();
+            let tables = lake::live_tables(&session, &alias)?;
             if let Some(oldest) = oldest.filter(|oldest| *oldest < head) {
-                read_changes(location, &session, oldest, &mut seen.changes)?;
+                let reading = Reading { location, session: &session, live: &tables, columns: &columns };
+                read_changes(&reading, (oldest, head), &mut seen.changes)?;
             }
+            self.read_waits(location, &session, &mut seen.waits)?;
+            let named = |table: lake::LiveTable| {
+                (Asset::lake_table(location.name.as_str(), &table.schema, &table.name), table.since)
+            };
+            live.extend(tables.into_iter().map(named));
         }
         seen.crashed = self.close_dead_runs()?;
         let states = match states {
             Some(states) => states,
             None => self.runtime.block_on(self.store.current_slices(None))?,
         };
+        let rolled_back = rolled_back_wholly(&states);
+        let origins = Origins::new(&states, live);
         for state in states {
-            remember(state, seen);
+            remember(state, &origins, seen);
         }
         forget_rows_of_changed(seen);
+        for asset in rolled_back {
+            seen.memory.entry(asset).or_default().forget_slices();
+        }
+        let targets = self.project.scripts.iter().filter_map(|script| script.target.as_ref());
+        for (asset, origin) in targets.filter_map(|asset| Some((asset, origins.of(asset)?))) {
+            seen.origins.insert(asset.clone(), origin);
+            if origin == Origin::Foreign {
+                seen.memory.entry(asset.clone()).or_default().take_in_foreign(true);
+            }
+        }
         Ok(())
     }
 
@@ -93,7 +139,8 @@ impl Pintail {
         if head <= cursor {
             return Ok(0);
         }
-        let commits = lake::commits_between(session, &location.write_alias(), cursor, Some(head))?;
+        // Others may have expired what this store has not seen.
+        let commits = lake::maintain::commits_and_kept(session, &location.write_alias(), cursor, head)?;
         let stamps = stamps_of(&location.name, &commits);
         let ingested = self.runtime.block_on(self.store.ingest_stamps(&location.name, &stamps, head))?;
         Ok(ingested.materializations)
@@ -136,7 +183,7 @@ impl Pintail {
             let session = slot.session()?;
             let alias = location.write_alias();
             let head = lake::head(&session, &alias)?;
-            let commits = lake::commits_between(&session, &alias, SnapshotId(-1), Some(head))?;
+            let commits = lake::maintain::commits_and_kept(&session, &alias, SnapshotId(-1), head)?;
             Ok((stamps_of(&location.name, &commits), head))
         };
         let stamps = { read }();
@@ -165,79 +212,60 @@ fn oldest_pin(state: &SliceState, lake: &LakeName) -> Option<SnapshotId> {
     state.current.as_ref()?.inputs.get(lake).copied()
 }
 
-/// Reads which tables changed after `oldest`.
-fn read_changes(
-    location: &LakeLocation,
-    session: &Session,
-    oldest: SnapshotId,
-    changes: &mut LastChanges,
-) -> Result<(), RunnerError> {
-    let alias = location.write_alias();
-    let commits = lake::commits_between(session, &alias, oldest, None)?;
-    if commits.is_empty() {
-        return Ok(());
-    }
-    let names: HashMap<TableId, Vec<(String, String)>> = {
-        let mut names: HashMap<TableId, Vec<(String, String)>> = HashMap::new();
-        for (id, schema, table) in lake::table_names(session, &alias)? {
-            names.entry(id).or_default().push((schema, table));
-        }
-        names
-    };
-    for commit in &commits {
-        for (schema, table) in changed_tables(&commit.changes, &names) {
-            changes.record(Asset::lake_table(location.name.as_str(), &schema, &table), commit.snapshot);
-        }
-        for (schema, table) in dropped_tables(&commit.changes, &names) {
-            changes.record_drop(Asset::lake_table(location.name.as_str(), &schema, &table), commit.snapshot);
-        }
-    }
-    Ok(())
+/// Which tables are live, and what of them is ours.
+struct Origins {
+    /// The live tables, with the snapshot since which each has its name.
+    live: HashMap<Asset, SnapshotId>,
+    /// The newest commit of ours to each asset.
+    newest: HashMap<Asset, SnapshotId>,
+    /// When each asset was taken over.
+    adopted: HashMap<Asset, SnapshotId>,
 }
 
-/// Returns the tables and views whose rows or shape a commit changed.
-fn changed_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
-    let mut tables = Vec::new();
-    for change in changes.changes() {
-        match change {
-            Change::Inserted(id) | Change::Deleted(id) | Change::Altered(id) | Change::Dropped(id) => {
-                tables.extend(names.get(id).into_iter().flatten().cloned());
+impl Origins {
+    fn new(states: &[SliceState], live: HashMap<Asset, SnapshotId>) -> Self {
+        let (mut newest, mut adopted) = (HashMap::new(), HashMap::new());
+        for current in states.iter().filter_map(|state| state.current.as_ref()) {
+            let (Ok(asset), Some(snapshot)) = (Asset::parse(current.asset.as_str()), current.snapshot) else {
+                continue;
+            };
+            if current.strategy == "adopt" {
+                adopted.insert(asset.clone(), snapshot);
             }
-            Change::CreatedTable { schema, table } => tables.push((schema.clone(), table.clone())),
-            Change::CreatedView { schema, view } => tables.push((schema.clone(), view.clone())),
-            // What is not understood may have changed anything.
-            Change::Unknown { .. } => tables.extend(names.values().flatten().cloned()),
-            Change::Maintained(_) | Change::Other { .. } => {}
+            let last = newest.entry(asset).or_insert(snapshot);
+            *last = snapshot.max(*last);
         }
+        Self { live, newest, adopted }
     }
-    tables
-}
 
-/// Returns the tables and views that a commit dropped without making another of the same name.
-fn dropped_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
-    let is_made_anew = |(schema, table): &(String, String)| changes.creates(schema, table);
-    changes
-        .changes()
-        .iter()
-        .filter_map(|change| match change {
-            Change::Dropped(id) => names.get(id),
-            _ => None,
-        })
-        .flatten()
-        .filter(|name| !is_made_anew(name))
-        .cloned()
-        .collect()
+    /// Returns where the live table came from, when we have not written all of it.
+    fn of(&self, asset: &Asset) -> Option<Origin> {
+        let since = self.live.get(asset)?;
+        // Every commit of ours is in the store by now, so a table that is newer than the newest is not ours.
+        if self.newest.get(asset).is_none_or(|newest| newest < since) {
+            return Some(Origin::Foreign);
+        }
+        self.adopted.contains_key(asset).then_some(Origin::Adopted)
+    }
+
+    /// Returns whether the version at `snapshot` may be live: the table is there, and was not another's meanwhile.
+    fn holds(&self, asset: &Asset, snapshot: SnapshotId) -> bool {
+        self.live.contains_key(asset) && self.adopted.get(asset).is_none_or(|adopted| *adopted <= snapshot)
+    }
 }
 
 /// Puts one slice of the store among the facts.
-fn remember(state: SliceState, seen: &mut Observation) {
+fn remember(state: SliceState, origins: &Origins, seen: &mut Observation) {
     let Ok(asset) = Asset::parse(state.asset.as_str()) else {
         tracing::warn!(asset = state.asset.as_str(), "the store names an asset that cannot be read");
         return;
     };
-    let is_gone =
-        |current: &Materialization| current.snapshot.is_some_and(|snapshot| seen.changes.is_gone(&asset, snapshot));
-    let is_there = state.current.as_ref().is_some_and(|current| !is_gone(current));
+    let is_seen = asset.lake().is_some_and(|lake| seen.heads.contains_key(lake));
+    let is_live = |current: &Materialization| {
+        let Some(snapshot) = current.snapshot.filter(|_| is_seen) else { return true };
+        origins.holds(&asset, snapshot) && !seen.changes.is_gone(&asset, snapshot)
+    };
+    let is_there = state.current.as_ref().is_some_and(is_live);
     let memory = seen.memory.entry(asset.clone()).or_default();
     let is_version = |current: &&Materialization| !StampEntry::NO_VERSION.contains(&current.strategy.as_str());
     let version = state.current.as_ref().filter(|_| is_there).filter(is_version);
@@ -256,12 +284,33 @@ fn remember(state: SliceState, seen: &mut Observation) {
     seen.slices.insert((asset, state.partition), facts);
 }
 
+/// Returns the assets of which slices were written before a rollback of the whole table: their rows are not known.
+fn rolled_back_wholly(states: &[SliceState]) -> Vec<Asset> {
+    let whole = states.iter().filter(|state| state.partition.is_none());
+    let whole = whole.filter_map(|state| Some((&state.asset, state.current.as_ref()?)));
+    let rolled_back = whole.filter(|(_, current)| current.strategy == StampEntry::ROLLBACK);
+    let has_older_slice = |(asset, current): &(&pintail_store::AssetKey, &Materialization)| {
+        states.iter().any(|state| {
+            let is_older = |slice: &Materialization| slice.snapshot < current.snapshot;
+            state.asset == **asset && state.partition.is_some() && state.current.as_ref().is_some_and(is_older)
+        })
+    };
+    rolled_back.filter(has_older_slice).filter_map(|(asset, _)| Asset::parse(asset.as_str()).ok()).collect()
+}
+
 /// Forgets the numbers of rows of assets that somebody else has changed after our last commit.
 fn forget_rows_of_changed(seen: &mut Observation) {
-    for (asset, memory) in &mut seen.memory {
-        let versions = seen.slices.iter().filter(|((other, _), _)| other == asset);
-        let newest = versions.filter_map(|(_, slice)| slice.version.as_ref()).map(|version| version.snapshot).max();
-        if newest.is_some_and(|newest| seen.changes.changed_after(asset, newest).is_some()) {
+    let mut newest: HashMap<&Asset, SnapshotId> = HashMap::new();
+    for ((asset, _), slice) in &seen.slices {
+        if let Some(version) = &slice.version {
+            let last = newest.entry(asset).or_insert(version.snapshot);
+            *last = version.snapshot.max(*last);
+        }
+    }
+    for (asset, newest) in newest {
+        if seen.changes.changed_after(asset, newest).is_some()
+            && let Some(memory) = seen.memory.get_mut(asset)
+        {
             memory.take_in_foreign(false);
         }
     }

@@ -1,17 +1,17 @@
 //! From what the user asked for to a plan.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use pintail_core::asset::Asset;
 use pintail_core::graph::NodeId;
 use pintail_core::id::{LakeName, ScriptName};
-use pintail_core::plan::{Facts, Hint, Partitions, Plan, Request, ScriptFacts, plan};
-use pintail_core::select::{ScriptKind, ScriptLabels, SelectFailure, Universe, parse, select};
+use pintail_core::plan::{Hint, Partitions, Plan, Request, State, plan};
 use pintail_core::sql::Statement;
 
+use super::runnable::Runnable;
+use super::selecting::{FactsOfScripts, Wanted};
+use super::values::Values;
 use super::{BackfillRange, Observation, Pintail, RunnerError};
 use crate::executors::{StepJob, duckdb};
-use crate::project::{CompiledProject, CompiledScript};
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub struct PlanRequest {
     pub exclude: Option<String>,
     /// `--partition`.
     pub partition: Option<String>,
+    /// `--payload`: JSON in which scripts find their partition.
+    pub payload: Option<String>,
     /// `--force`.
     pub force: bool,
     /// `--full-refresh`.
@@ -32,65 +34,83 @@ pub struct PlanRequest {
     pub backfill: Option<BackfillRange>,
 }
 
-impl CompiledProject {
-    /// Returns the scripts that `select` without `exclude` means, in topological order.
-    pub fn select(&self, selected: Option<&str>, excluded: Option<&str>) -> Result<Vec<NodeId>, SelectFailure> {
-        let labels = self.scripts.iter().map(|script| ScriptLabels {
-            name: script.name().clone(),
-            tags: script.header.tags.iter().map(|tag| tag.value.clone()).collect(),
-            owner: script.header.owner.as_ref().map(|owner| owner.value.clone()),
-            kind: script.header.materialize.as_ref().map(|line| ScriptKind::from(&line.value.strategy)),
-            language: script.language(),
-        });
-        let universe = Universe::new(&self.graph, labels);
-        let wanted = selected.map(parse).transpose();
-        let unwanted = excluded.map(parse).transpose();
-        match (wanted, unwanted) {
-            (Ok(wanted), Ok(unwanted)) => select(&universe, wanted.as_ref(), unwanted.as_ref()),
-            (wanted, unwanted) => Err(SelectFailure {
-                select: wanted.err().unwrap_or_default(),
-                exclude: unwanted.err().unwrap_or_default(),
-            }),
-        }
+impl PlanRequest {
+    /// Returns whether a script that goes by a value is told to lack one: not in a backfill, nor in a selection by state.
+    pub(super) fn asks_for_values(&self) -> bool {
+        self.backfill.is_none() && !super::asks_for_state(self.select.as_deref(), self.exclude.as_deref())
     }
 }
 
-/// The scripts that can run, in topological order, with their places.
-pub(super) struct Runnable<'p> {
-    pub(super) facts: Vec<ScriptFacts>,
-    place: HashMap<NodeId, usize>,
-    pub(super) scripts: Vec<&'p CompiledScript>,
+/// The scripts that a request means.
+#[derive(Default)]
+struct Chosen {
+    nodes: Vec<NodeId>,
+    /// The states that they were selected by.
+    states: BTreeSet<State>,
+    /// Those that were chosen by something else than their state.
+    named: Vec<NodeId>,
 }
 
 impl Pintail {
     /// Returns the plan for `request`, and what it was made from.
     pub fn plan(&self, request: &PlanRequest) -> Result<(Plan, Observation), RunnerError> {
-        let nodes = self.selected_nodes(request)?;
+        let wanted =
+            Wanted::parse(request.select.as_deref(), request.exclude.as_deref()).map_err(RunnerError::Select)?;
         let seen = self.observe(&self.project.scripts)?;
-        let runnable = self.runnable();
-        let selected: BTreeSet<usize> = nodes.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
+        let runnable = self.runnable(&seen);
+        let chosen = self.chosen(request, &wanted, &seen, &runnable)?;
+        let selected: BTreeSet<usize> =
+            chosen.nodes.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
+        let values = Values::of(request, &selected, &runnable)?;
         let partitions = match (&request.backfill, &request.partition) {
             (Some(range), _) => self.backfill_partitions(range, &runnable.scripts, &seen)?,
-            (None, Some(text)) => Partitions::Named(text.clone()),
-            (None, None) => Partitions::LastClosed,
+            (None, Some(text)) if !values.took_partition => Partitions::Named(text.clone()),
+            _ if chosen.states.is_empty() => Partitions::LastClosed,
+            _ => {
+                let named = chosen.named.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
+                Partitions::InState { states: chosen.states, named }
+            }
         };
         let is_atomic = request.atomic || self.project.project.config.run.atomic;
-        let request = Request { selected, partitions, force: request.force, full_refresh: request.full_refresh };
-        let facts = Facts {
-            scripts: &runnable.facts,
-            slices: &seen.slices,
-            changes: &seen.changes,
-            files: &seen.files,
-            heads: &seen.heads,
-            now: (self.settings.now)(),
+        let request = Request {
+            selected,
+            partitions,
+            values: values.keys,
+            force: request.force,
+            full_refresh: request.full_refresh,
         };
+        let facts = self.facts(&seen, &runnable);
         let mut plan = plan(&facts, &request)?;
-        plan.hints.extend(self.left_out(&nodes));
+        plan.hints.extend(values.hints);
+        plan.hints.extend(self.left_out(&chosen.nodes));
         if is_atomic {
             self.require_atomic(&plan)?;
             plan.atomic = true;
         }
         Ok((plan, seen))
+    }
+
+    /// Returns the scripts that a request means.
+    fn chosen(
+        &self,
+        request: &PlanRequest,
+        wanted: &Wanted,
+        seen: &Observation,
+        runnable: &Runnable<'_>,
+    ) -> Result<Chosen, RunnerError> {
+        if let Some(range) = &request.backfill {
+            return Ok(Chosen { nodes: self.backfill_nodes(range)?, ..Chosen::default() });
+        }
+        if !wanted.asks_for_state() {
+            let nodes = wanted.evaluate(&self.project.universe()).map_err(RunnerError::Select)?;
+            return Ok(Chosen { nodes, ..Chosen::default() });
+        }
+        let universe = self.project.universe_with(&self.facts_of_scripts(seen, runnable));
+        let nodes = wanted.evaluate(&universe).map_err(RunnerError::Select)?;
+        // What would be chosen if nothing were in any state was chosen by name.
+        let nobody = self.project.universe_with(&FactsOfScripts::new());
+        let named = wanted.evaluate(&nobody).map_err(RunnerError::Select)?;
+        Ok(Chosen { nodes, states: wanted.states(), named })
     }
 
     /// Refuses a plan whose steps cannot share one transaction: it writes one lake, by queries that Pintail stages.
@@ -102,6 +122,9 @@ impl Pintail {
                 Some((_, Some(lake))) => _ = lakes.entry(lake).or_insert(&step.name),
                 Some((asset, None)) => reasons.push(format!("`{}` writes {asset}, which is no lake table", step.name)),
                 None => reasons.push(format!("`{}` writes nothing that a transaction could hold", step.name)),
+            }
+            if self.project.script(&step.name).is_some_and(|script| script.increment_column().is_some()) {
+                reasons.push(format!("`{}` goes by increments, whose bounds are read before each write", step.name));
             }
             if step.strategy == "manual" {
                 reasons.push(format!("`{}` is `materialize manual`: it commits by itself", step.name));
@@ -133,10 +156,7 @@ impl Pintail {
         })
     }
 
-    fn selected_nodes(&self, request: &PlanRequest) -> Result<Vec<NodeId>, RunnerError> {
-        let nodes =
-            self.project.select(request.select.as_deref(), request.exclude.as_deref()).map_err(RunnerError::Select)?;
-        let Some(range) = &request.backfill else { return Ok(nodes) };
+    fn backfill_nodes(&self, range: &BackfillRange) -> Result<Vec<NodeId>, RunnerError> {
         // A backfill is of one script; `upstream` adds what it needs.
         let script = self.find_script(&range.script)?;
         let node = self.project.graph.find(script.name());
@@ -149,77 +169,6 @@ impl Pintail {
             (Some(node), false) => vec![node],
             (None, _) => Vec::new(),
         })
-    }
-
-    pub(super) fn runnable(&self) -> Runnable<'_> {
-        let graph = &self.project.graph;
-        let behind_views = self.behind_views();
-        let mut runnable = Runnable { facts: Vec::new(), place: HashMap::new(), scripts: Vec::new() };
-        for node in graph.order() {
-            let Some(script) = self.project.script_at(*node).filter(|script| script.cannot_run.is_none()) else {
-                continue;
-            };
-            let mut upstream: Vec<usize> =
-                graph.incoming(*node).filter_map(|edge| runnable.place.get(&edge.upstream).copied()).collect();
-            upstream.extend(self.test_upstream(script, &runnable.place));
-            let reads: BTreeSet<Asset> = script
-                .reads()
-                .into_iter()
-                .flat_map(|asset| match behind_views.get(asset) {
-                    // A view has no data of its own: what counts is behind it, and the view's own definition.
-                    Some(behind) => behind.iter().chain([asset]).cloned().collect::<Vec<_>>(),
-                    None => vec![asset.clone()],
-                })
-                .collect();
-            // What is behind a view comes first too, whether or not the view itself has to be made.
-            let writers = reads.iter().filter_map(|asset| graph.writer(asset)).filter(|writer| writer != node);
-            upstream.extend(writers.filter_map(|writer| runnable.place.get(&writer).copied()));
-            upstream.sort_unstable();
-            upstream.dedup();
-            runnable.place.insert(*node, runnable.facts.len());
-            runnable.facts.push(ScriptFacts {
-                name: script.name().clone(),
-                hash: script.hash().clone(),
-                asset: script.target.clone(),
-                strategy: script.strategy_word(),
-                is_view: script.strategy_word() == "view",
-                partition: script.time_spec().cloned(),
-                reads: reads.into_iter().collect(),
-                has_unknown_reads: !script.text.lineage.unknown_reads.is_empty(),
-                upstream,
-            });
-            runnable.scripts.push(script);
-        }
-        runnable
-    }
-
-    /// A script whose tests read another's target comes after it, when the order allows.
-    fn test_upstream<'a>(
-        &'a self,
-        script: &'a CompiledScript,
-        place: &'a HashMap<NodeId, usize>,
-    ) -> impl Iterator<Item = usize> + 'a {
-        script
-            .test_reads
-            .iter()
-            .filter_map(|asset| self.project.graph.writer(asset))
-            .filter_map(|node| place.get(&node).copied())
-    }
-
-    /// Returns for each view of the project the assets behind it: views, and what is behind those in turn.
-    fn behind_views(&self) -> BTreeMap<Asset, BTreeSet<Asset>> {
-        let mut behind: BTreeMap<Asset, BTreeSet<Asset>> = BTreeMap::new();
-        for node in self.project.graph.order() {
-            let Some(script) = self.project.script_at(*node) else { continue };
-            let (Some(target), "view") = (&script.target, script.strategy_word()) else { continue };
-            let reads = script
-                .reads()
-                .into_iter()
-                .flat_map(|asset| behind.get(asset).into_iter().flatten().chain([asset]).cloned().collect::<Vec<_>>())
-                .collect();
-            behind.insert(target.clone(), reads);
-        }
-        behind
     }
 
     /// Returns the statements that each step of `plan` would send.

@@ -6,14 +6,16 @@ use pintail_core::annotation::{ParsedHeader, TestCheck, TestDecl, Trigger, parse
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::{Code, Diagnostic, Severity, nearest};
 use pintail_core::graph::{AssetUse, EdgeReason, Graph, GraphScript, NodeId, build};
-use pintail_core::id::LakeName;
+use pintail_core::id::{LakeName, ScriptHash};
 use pintail_core::lineage::{LineageContext, of_body};
 use pintail_core::source::{Language, Located, SourceFile, Span};
 use pintail_core::sql::body::ParsedBody;
 use pintail_core::sql::classify::{BodyMode, ClassifyContext, SetupAction, managed, manual, test_script};
 use pintail_engine::parse::BodyParser;
 use pintail_engine::{EngineError, Instance, InstanceOptions};
+use sha2::{Digest, Sha256};
 
+use super::objects;
 use super::tests_of_project::{THIS, is_this};
 use super::{CompiledProject, CompiledScript, CompiledTest, ParsedText, TestKind};
 use crate::workspace::{Project, ScriptFile, TestFile};
@@ -33,6 +35,8 @@ struct Names {
     datatables: Vec<String>,
     volumes: Vec<(String, String)>,
     vars: Vec<String>,
+    /// The values of the variables.
+    values: BTreeMap<String, String>,
 }
 
 impl Names {
@@ -45,6 +49,7 @@ impl Names {
             datatables: project.config.datatables.keys().cloned().collect(),
             volumes: project.config.volumes.iter().map(volume).collect(),
             vars: project.config.vars.keys().cloned().collect(),
+            values: project.config.vars.iter().map(|(name, value)| (name.clone(), value.text())).collect(),
         }
     }
 
@@ -76,6 +81,10 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     let mut tests: Vec<CompiledTest> = Vec::with_capacity(project.tests.len());
     for ((file, header), body) in project.tests.iter().zip(test_headers).zip(test_bodies) {
         tests.push(compile_test(file, header, body, &names, &mut diagnostics));
+    }
+    let texts = scripts.iter_mut().map(|script| &mut script.text).chain(tests.iter_mut().map(|test| &mut test.text));
+    for text in texts {
+        objects::resolve(text, &project.config, &mut diagnostics);
     }
     check_lakes(&scripts, &names, &mut diagnostics);
     check_named_tests(&scripts, &tests, &mut diagnostics);
@@ -133,6 +142,7 @@ fn compile_script(
     let mut compiled = CompiledScript {
         file: file.clone(),
         header: header.clone(),
+        hash: hash_with(file, &body, names),
         text: ParsedText::default(),
         query: None,
         setup: Vec::new(),
@@ -168,9 +178,30 @@ fn compile_script(
     if compiled.cannot_run.as_deref() == Some(WRITES_NOTHING) {
         diagnostics.push(nothing_written(&compiled));
     }
-    compiled.text = ParsedText { path: source.path, blanked: source.text, body, lineage };
+    let has_increments = compiled.increment_column().is_some();
+    compiled.text =
+        ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, places: Vec::new() };
     check_reads(&compiled, diagnostics);
     compiled
+}
+
+/// Returns the hash of a script with the values of the variables that it uses; that of the text when it uses none.
+fn hash_with(file: &ScriptFile, body: &ParsedBody, names: &Names) -> ScriptHash {
+    let used: BTreeMap<&str, &str> = body
+        .parameters
+        .iter()
+        .filter_map(|parameter| names.values.get_key_value(&parameter.name))
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    if used.is_empty() {
+        return file.hash.clone();
+    }
+    let mut digest = Sha256::new();
+    digest.update(file.hash.as_str());
+    for (name, value) in used {
+        digest.update(format!("\0{name}\0{value}"));
+    }
+    ScriptHash(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Why a script without a target does not run.
@@ -190,7 +221,6 @@ fn nothing_written(script: &CompiledScript) -> Diagnostic {
 /// Returns why this version does not run the script.
 fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> Option<String> {
     use pintail_core::annotation::WriteStrategy;
-    use pintail_core::partition::PartitionSpec;
     if has_errors {
         return Some("it has errors".to_owned());
     }
@@ -206,8 +236,8 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
     if matches!(script.strategy(), WriteStrategy::History { .. }) {
         return Some("this version does not write history tables yet".to_owned());
     }
-    if matches!(script.header.partitioned.as_ref().map(|line| &line.value), Some(PartitionSpec::Dynamic { .. })) {
-        return Some("this version does not run dynamic partitions yet".to_owned());
+    if script.increment_column().is_some() && matches!(script.strategy(), WriteStrategy::View | WriteStrategy::Manual) {
+        return Some("increments need a query whose rows are written: not a view, not a manual script".to_owned());
     }
     match &script.target {
         Some(Asset::Lake { .. }) => None,
@@ -247,7 +277,14 @@ fn compile_test(
         query,
         setup,
         kind: if is_generic { TestKind::Generic } else { TestKind::Singular },
-        text: ParsedText { path: source.path, blanked: source.text, body, lineage },
+        text: ParsedText {
+            path: source.path,
+            blanked: source.text,
+            body,
+            lineage,
+            has_increments: false,
+            places: Vec::new(),
+        },
     }
 }
 
@@ -282,9 +319,8 @@ fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
         let is_address = written.trim_start_matches(['\'', '"']).starts_with("volume://");
         let help = match &read.asset {
             Asset::Datatable { .. } => "copy the table into the lake, or read it with a script of another tool",
-            Asset::Object { .. } => "read a local copy; `LOAD httpfs` reads public `https://` addresses",
             Asset::Volume { .. } if is_address => "write the path of the file, such as `landing/orders.csv`",
-            Asset::Volume { .. } | Asset::Lake { .. } => continue,
+            Asset::Object { .. } | Asset::Volume { .. } | Asset::Lake { .. } => continue,
         };
         if told.insert(read.asset.scheme()) {
             let message = format!(

@@ -15,6 +15,7 @@ use pintail_core::sql::strategy::Layout;
 use pintail_core::write::ErrorClass;
 
 use super::CompiledProject;
+use crate::executors::RunContext;
 use crate::workspace::ScriptFile;
 
 /// The identity column when no other name is given.
@@ -31,6 +32,10 @@ pub struct ParsedText {
     pub body: ParsedBody,
     /// Its reads and writes.
     pub lineage: BodyLineage,
+    /// Whether its partitions are increments of a column, whose bounds have the type of that column.
+    pub has_increments: bool,
+    /// What is sent in place of the stores that it names.
+    pub places: Vec<(Span, String)>,
 }
 
 /// A script, compiled.
@@ -40,6 +45,8 @@ pub struct CompiledScript {
     pub file: ScriptFile,
     /// What its header declares.
     pub header: Header,
+    /// The hash of its text, and of the variables that it uses.
+    pub hash: ScriptHash,
     /// Its body.
     pub text: ParsedText,
     /// Where the query stands; `None` for a script with statements of its own.
@@ -64,9 +71,9 @@ impl CompiledScript {
         &self.file.name
     }
 
-    /// Returns the hash of the text.
+    /// Returns the hash of the text, and of the variables that it uses: another value of one is another script.
     pub fn hash(&self) -> &ScriptHash {
-        &self.file.hash
+        &self.hash
     }
 
     /// Returns the language.
@@ -97,6 +104,22 @@ impl CompiledScript {
             Some(PartitionSpec::Time(spec)) => Some(spec),
             _ => None,
         }
+    }
+
+    /// Returns the partitions that are not of time.
+    pub fn dynamic_spec(&self) -> Option<&PartitionSpec> {
+        let spec = self.header.partitioned.as_ref().map(|partitioned| &partitioned.value);
+        spec.filter(|spec| matches!(spec, PartitionSpec::Dynamic { .. }))
+    }
+
+    /// Returns the column that its increments go by.
+    pub fn increment_column(&self) -> Option<&str> {
+        self.dynamic_spec()?.increment_column()
+    }
+
+    /// Returns the path of its partition into a payload.
+    pub fn payload_path(&self) -> Option<&str> {
+        self.dynamic_spec()?.payload_path()
     }
 
     /// Returns the name of the identity column.
@@ -172,6 +195,19 @@ impl CompiledScript {
             .into_iter()
             .filter_map(|asset| Some((asset.to_string(), super::fingerprint(&project.project, asset)?)))
             .collect()
+    }
+
+    /// Returns the fingerprints of what the body reads and nobody counts versions of: local files as they are now, tables
+    /// and objects of other programs as they were when the run was planned.
+    pub fn prints_read(&self, ctx: &RunContext) -> BTreeMap<String, String> {
+        let mut prints = self.files_read(&ctx.project);
+        for asset in self.reads() {
+            let key = asset.to_string();
+            if let (false, Some(print)) = (prints.contains_key(&key), ctx.prints.get(&key)) {
+                prints.insert(key, print.clone());
+            }
+        }
+        prints
     }
 
     /// Returns whether attempt `number` that failed with `class` is followed by another one (`retry`).

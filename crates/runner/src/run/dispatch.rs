@@ -154,7 +154,7 @@ impl<'p> Board<'p> {
     fn finish(&mut self, index: usize, state: StepState) -> Vec<usize> {
         self.states[index] = state;
         let mut lost = Vec::new();
-        let is_good = matches!(state, StepState::Materialized | StepState::Superseded);
+        let is_good = matches!(state, StepState::Materialized | StepState::Unchanged | StepState::Superseded);
         for after in self.after[index].clone() {
             self.open_before[after] -= 1;
             if !is_good && self.states[after] == StepState::Waiting {
@@ -422,6 +422,7 @@ fn settle(ctx: &RunContext, board: &mut Board<'_>, report: Box<StepReport>, tell
             board.landed[index] = lake.zip(*snapshot);
             StepState::Materialized
         }
+        StepOutcome::Unchanged { .. } => StepState::Unchanged,
         StepOutcome::Superseded { snapshot, .. } => {
             let lake = board.plan.steps[index].asset.as_ref().and_then(|asset| asset.lake()).cloned();
             board.landed[index] = lake.map(|lake| (lake, *snapshot));

@@ -12,6 +12,8 @@ pub enum StepState {
     Running,
     /// It committed.
     Materialized,
+    /// Nothing had to be written: the table holds what the step gives, or nothing that it reads has changed.
+    Unchanged,
     /// A newer run was there first; the newer version stands.
     Superseded,
     /// It was written, and taken back with its atomic run.
@@ -33,6 +35,8 @@ pub struct RunSummary {
     pub status: RunStatus,
     /// Steps that committed.
     pub materialized: usize,
+    /// Steps that had nothing to write.
+    pub unchanged: usize,
     /// Steps that a newer run made unnecessary.
     pub superseded: usize,
     /// Steps that were taken back because another step of their atomic run failed.
@@ -64,6 +68,7 @@ impl RunSummary {
             run,
             status,
             materialized: count(StepState::Materialized),
+            unchanged: count(StepState::Unchanged),
             superseded: count(StepState::Superseded),
             rolled_back: count(StepState::RolledBack),
             failed,

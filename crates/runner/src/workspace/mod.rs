@@ -13,6 +13,7 @@ mod reader;
 mod secrets;
 mod size;
 mod toml_tree;
+mod variables;
 
 pub use catalog::{Catalog, StoreUrl};
 pub use config::{
@@ -23,3 +24,4 @@ pub use environment::Environment;
 pub use load::{Project, ScriptFile, TestFile, find_root, load_project};
 pub use secrets::Secrets;
 pub use size::ByteSize;
+pub use variables::VariableError;

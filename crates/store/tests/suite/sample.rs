@@ -84,6 +84,7 @@ pub fn entry(attempt: &str, step: &str, asset: &str, partition: Option<&str>) ->
         generation: 1,
         partition: partition.map(|key| PartitionKey(key.into())),
         window: partition.map(|_| Window { start: minute(0), end: minute(24 * 60) }),
+        increment: None,
         strategy: "replace".into(),
         deleted: 1,
         inserted: 3,
@@ -93,6 +94,7 @@ pub fn entry(attempt: &str, step: &str, asset: &str, partition: Option<&str>) ->
         inputs: pins(4),
         files: BTreeMap::from([("volume://project/orders.csv".into(), "1:200:17".into())]),
         atomic: false,
+        restored: None,
     }
 }
 

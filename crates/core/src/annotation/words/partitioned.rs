@@ -4,7 +4,7 @@ use crate::annotation::args::{Args, Line};
 use crate::annotation::draft::{Draft, Problem};
 use crate::annotation::registry::{OptionSpec, Repeats, Runtime, Word};
 use crate::annotation::tokens::Value;
-use crate::annotation::values::{read_choice, read_column, read_date, read_time_zone};
+use crate::annotation::values::{read_choice, read_column, read_date, read_duration, read_time_zone};
 use crate::diagnostic::Code;
 use crate::partition::{PartitionSpec, TimeSpec, TimeUnit};
 use crate::source::Located;
@@ -13,7 +13,7 @@ pub const WORD: Word = Word {
     name: "partitioned",
     aliases: &[],
     syntax: "partitioned daily|hourly|weekly|monthly [by=<column>] [tz=<zone>] [start=YYYY-MM-DD]\n\
-             partitioned dynamic key=<$.path|column>",
+             partitioned dynamic key=<$.path|column> [tolerance=1h]",
     doc: "The script works on one partition at a time, and each run replaces the rows of its partition alone. Time \
           partitions have an identity (`2026-05-16`, `2026-05-16T09`, `2026-W20`, `2026-05`) and a window; a dynamic \
           partition has a value of the trigger's payload (`$.a.b`) or everything after the last consumed value of a \
@@ -36,11 +36,17 @@ pub const WORD: Word = Word {
             value: "<$.path|column>",
             doc: "For `dynamic`: the path into the trigger's payload, or the column.",
         },
+        OptionSpec {
+            name: "tolerance",
+            value: "<duration>",
+            doc: "For `dynamic key=<column>`: how far beyond now a time may lie and still be taken; later ones wait. One \
+                  hour when absent.",
+        },
         OptionSpec { name: "format", value: "<format>", doc: "Windmill's; no meaning." },
     ],
     keywords: &["daily", "hourly", "weekly", "monthly", "dynamic"],
     repeats: Repeats::Once,
-    runtime: Runtime::Partly("`partitioned dynamic`"),
+    runtime: Runtime::Here,
     shape: &[],
     parse,
 };
@@ -78,6 +84,9 @@ fn time_spec(unit: TimeUnit, args: &mut Args<'_>, draft: &mut Draft<'_>) -> Part
     if let Some(key) = args.option("key") {
         draft.report(not_applicable(&key, "key", "a time partition has no key; the column is `by=`"));
     }
+    if let Some(tolerance) = args.option("tolerance") {
+        draft.report(not_applicable(&tolerance, "tolerance", "a time partition ends when its period does"));
+    }
     let by = args.option_as("by", draft, read_column);
     draft.column_uses.extend(by.clone());
     PartitionSpec::Time(TimeSpec {
@@ -99,12 +108,17 @@ fn dynamic_spec(line: &Line<'_>, args: &mut Args<'_>, draft: &mut Draft<'_>) -> 
         }
     }
     let value = args.option("key").ok_or_else(|| line.missing("`key=` when it is dynamic"))?;
-    draft.note_not_yet("`partitioned dynamic`", line.word_span);
-    let key = match value.text.starts_with('$') {
+    let is_payload = value.text.starts_with('$');
+    let key = match is_payload {
         true => read_payload_path(&value)?,
         false => read_column(&value)?.value,
     };
-    Ok(PartitionSpec::Dynamic { key })
+    if let Some(tolerance) = args.option("tolerance").filter(|_| is_payload) {
+        draft.report(not_applicable(&tolerance, "tolerance", "a value of a payload has no time"));
+        return Ok(PartitionSpec::Dynamic { key, tolerance: None });
+    }
+    let tolerance = args.option_as("tolerance", draft, read_duration);
+    Ok(PartitionSpec::Dynamic { key, tolerance })
 }
 
 fn read_payload_path(value: &Value<'_>) -> Result<String, Problem> {

@@ -48,7 +48,7 @@ fn problem(ctx: &ClassifyContext<'_>, parameter: &Parameter) -> Option<(String, 
             format!("`${name}` has no value: the script is not partitioned"),
             "declare the partitions: `-- partitioned daily`".to_owned(),
         )),
-        Some(PartitionSpec::Dynamic { key }) if is_window && key.starts_with("$.") => Some((
+        Some(PartitionSpec::Dynamic { key, .. }) if is_window && key.starts_with("$.") => Some((
             format!("`${name}` has no value: a partition from a payload has no window"),
             "use `$partition`, the value from the payload".to_owned(),
         )),

@@ -63,7 +63,7 @@ fn without_fixed_columns(ctx: &ClassifyContext<'_>, query: Span) -> Diagnostic {
 fn has_identity_column(header: &Header) -> bool {
     match header.partitioned.as_ref().map(|spec| &spec.value) {
         None => false,
-        Some(PartitionSpec::Dynamic { .. }) => true,
+        Some(spec @ PartitionSpec::Dynamic { .. }) => spec.payload_path().is_some(),
         Some(PartitionSpec::Time(time)) => time.by.is_none() || time.tz.is_some_and(|zone| zone != chrono_tz::Tz::UTC),
     }
 }

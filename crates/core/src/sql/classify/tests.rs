@@ -34,7 +34,7 @@ fn daily(by: Option<&str>) -> Header {
 }
 
 fn dynamic(key: &str) -> Header {
-    let spec = PartitionSpec::Dynamic { key: key.into() };
+    let spec = PartitionSpec::Dynamic { key: key.into(), tolerance: None };
     Header { partitioned: Some(located(spec)), ..materializing(WriteStrategy::Replace) }
 }
 

@@ -7,7 +7,7 @@ use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::partition::PartitionKey;
-use pintail_core::plan::Step;
+use pintail_core::plan::{Content, Step};
 use pintail_core::schema::Schema;
 use pintail_core::sql::Relation;
 use pintail_core::sql::stamp::StampEntry;
@@ -86,11 +86,22 @@ pub struct Landed {
     pub schema: Option<Schema>,
 }
 
+/// A version that is what the attempt would have written.
+#[derive(Clone, Debug)]
+pub struct Confirmed {
+    /// Its snapshot.
+    pub snapshot: SnapshotId,
+    /// What a commit would have said.
+    pub entry: StampEntry,
+}
+
 /// How an attempt ended well.
 #[derive(Clone, Debug)]
 pub enum Ended {
     /// It committed.
     Landed(Box<Landed>),
+    /// There was nothing to write.
+    Unchanged(Box<Confirmed>),
     /// A newer run was there first.
     Superseded {
         /// Its snapshot.
@@ -280,6 +291,11 @@ impl<'a> Attempt<'a> {
         self.job.step.partition.as_ref()
     }
 
+    /// Returns whether what the step writes is computed from its own target.
+    pub fn reads_target(&self) -> bool {
+        self.job.step.content == Content::Script && self.script.reads_target()
+    }
+
     /// Returns how the step writes.
     pub fn strategy(&self) -> WriteStrategy {
         strategy_of(self.script, &self.job.step)
@@ -298,6 +314,7 @@ impl<'a> Attempt<'a> {
             generation: memory.generation,
             partition: self.partition().cloned(),
             window: self.job.step.window,
+            increment: self.ctx.increment_of(&self.job.id).map(|open| open.increment),
             strategy: self.script.strategy_word().to_owned(),
             deleted: 0,
             inserted: 0,
@@ -305,8 +322,9 @@ impl<'a> Attempt<'a> {
             schema_version: memory.schema_version,
             script_hash: self.script.hash().clone(),
             inputs: self.inputs(),
-            files: self.script.files_read(&self.ctx.project),
+            files: self.script.prints_read(self.ctx),
             atomic: false,
+            restored: None,
         }
     }
 
@@ -327,8 +345,13 @@ pub fn stage_of(job: &StepJob) -> Relation {
 
 /// Returns how a step writes: as declared, but a full refresh writes merge and append anew.
 pub fn strategy_of(script: &CompiledScript, step: &Step) -> WriteStrategy {
+    if step.content != Content::Script {
+        return WriteStrategy::Replace;
+    }
     match script.strategy() {
         WriteStrategy::Merge { .. } | WriteStrategy::Append if step.full_refresh => WriteStrategy::Replace,
+        // An increment has no rows of its own before it is written: there is nothing to replace.
+        WriteStrategy::Replace if script.increment_column().is_some() && !step.full_refresh => WriteStrategy::Append,
         declared => declared,
     }
 }

@@ -3,6 +3,7 @@
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
+use pintail_core::plan::Content;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
@@ -15,6 +16,7 @@ use pintail_engine::{Session, WriteTransaction};
 
 use super::attempt::{Attempt, Ended, Landed};
 use super::data_tests::{self, TestRows};
+use super::restore;
 use super::shape::{Shape, ShapeFacts, shape};
 use super::staging::{self, Staged};
 use crate::executors::StepFailure;
@@ -77,6 +79,9 @@ pub fn prepare(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Prepare
         None => lake::head(&staged.session, &attempt.alias)?,
     };
     staged.base = Some(base);
+    if attempt.job.step.content != Content::Script {
+        return restore::prepare(attempt, staged, base);
+    }
     let facts = attempt.target_table(&staged.session, base)?;
     refuse_foreign_target(attempt, facts.as_ref())?;
     let strategy = attempt.strategy();
@@ -116,9 +121,13 @@ pub fn apply(
     }
     let counts = send(attempt, transaction, shape)?;
     attempt.reach(FaultPoint::Written);
+    let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
+    if let Content::Restore { snapshot } = attempt.job.step.content {
+        let entry = restore::stamped(attempt, entry, snapshot)?;
+        return Ok(Applied::Written(Box::new(entry), shape.schema.clone()));
+    }
     let rows = TestRows::Written { slice: shape.slice.as_ref() };
     data_tests::in_transaction(attempt, session, shape, strategy, rows)?;
-    let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
     Ok(Applied::Written(Box::new(entry), shape.schema.clone()))
 }
 
@@ -298,7 +307,7 @@ pub fn check_commits(
         table_id: facts.map(|facts| facts.id),
         schema,
         table,
-        reads_target: attempt.script.reads_target(),
+        reads_target: attempt.reads_target(),
         base,
     };
     match check(&facts, &commits) {

@@ -10,7 +10,7 @@ use pintail_store::NewAttempt;
 
 use super::attempt::{Attempt, Ended};
 use super::staging::{self, Staged};
-use super::{commit, manual, view};
+use super::{commit, increment, manual, view};
 use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
 
 /// Does one step and says what became of it.
@@ -101,6 +101,11 @@ impl Attempt<'_> {
             WriteStrategy::View => self.tries(slot, staged, view::try_once),
             WriteStrategy::Manual => manual::run(self, slot),
             _ => self.tries(slot, staged, |attempt, slot, staged| {
+                if staged.is_none()
+                    && let Some(ended) = increment::begin(attempt, slot)?
+                {
+                    return Ok(ended);
+                }
                 staging::stage_if_needed(attempt, slot, staged)?;
                 commit::write(attempt, staged.as_mut().expect("it was staged just now"))
             }),
@@ -148,7 +153,7 @@ impl Attempt<'_> {
             };
             let facts = Facts {
                 class: failure.class,
-                reads_target: self.script.reads_target(),
+                reads_target: self.reads_target(),
                 staged: staged.is_some(),
                 tries,
                 is_out_of_patience: self.ctx.faults.patience() <= begun.elapsed(),

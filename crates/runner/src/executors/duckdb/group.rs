@@ -46,6 +46,7 @@ pub fn may_share(script: &CompiledScript) -> bool {
     is_staged
         && !looks_around
         && !script.reads_target()
+        && script.increment_column().is_none()
         && script.setup_spans().next().is_none()
         && script.header.timeout.is_none()
 }

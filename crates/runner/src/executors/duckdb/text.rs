@@ -9,6 +9,7 @@ use pintail_core::source::Span;
 use pintail_core::sql::rewrite::{Rewriter, Rewritten};
 use pintail_core::sql::{Ident, Literal, Relation};
 
+use super::increment::OpenIncrement;
 use crate::project::{CompiledScript, ParsedText};
 
 /// Where the tables that a text names are read from.
@@ -24,7 +25,10 @@ impl ReadAs<'_> {
 
 /// Returns `span` of `text` as it is sent.
 pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: Option<&PartitionKey>) -> Rewritten {
-    let mut rewriter = Rewriter::of_body(&text.blanked, span, &text.body, partition.map(PartitionKey::as_str));
+    let mut rewriter = match text.has_increments {
+        true => Rewriter::of_increment(&text.blanked, span, &text.body),
+        false => Rewriter::of_body(&text.blanked, span, &text.body, partition.map(PartitionKey::as_str)),
+    };
     let reads = text.lineage.table_refs.iter().map(|table| (&table.name, &table.asset));
     let writes = text.lineage.writes.iter().filter_map(|write| Some((write.name.as_ref()?, &write.asset)));
     let mut seen = BTreeSet::new();
@@ -32,6 +36,9 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
         let Asset::Lake { lake, schema, table } = asset else { continue };
         let relation = (read_as.special)(asset).unwrap_or_else(|| Relation::in_catalog(lake.sql_name(), schema, table));
         rewriter.table(name.span, &relation);
+    }
+    for (span, address) in &text.places {
+        rewriter.replace(*span, address);
     }
     rewriter.finish()
 }
@@ -54,6 +61,8 @@ pub struct StepVariables<'a> {
     pub first_run: bool,
     /// The pin of the target's lake.
     pub upstream_snapshot: Option<i64>,
+    /// What the step takes of the column that it goes by.
+    pub increment: Option<OpenIncrement>,
 }
 
 /// The variables of steps, as far as they do not come from the configuration.
@@ -107,6 +116,12 @@ pub fn settings(script: &CompiledScript, variables: &StepVariables<'_>, vars: &[
         if used(name) {
             set(name, Literal::new(value).to_string());
         }
+    }
+    if let Some(increment) = &variables.increment {
+        for (name, value) in increment.variables() {
+            settings.push(format!("SET VARIABLE {name} = {value}"));
+        }
+        settings.push(increment.macro_sql());
     }
     if let Some(spec) = script.time_spec() {
         if in_partition {

@@ -10,7 +10,7 @@ use pintail_core::plan::backfill::{Ranges, RangesBuilder};
 use pintail_core::plan::{Facts, ScriptFacts, SliceStatus, slice_status};
 use pintail_store::{AssetKey, BackfillId, BackfillOptions};
 
-use super::super::{Observation, Pintail, RunnerError};
+use super::super::{Pintail, RunnerError};
 use super::BackfillRange;
 use crate::project::CompiledScript;
 
@@ -93,10 +93,10 @@ impl Pintail {
     /// Returns what the backfill `request` would do. Nothing is expanded: ten thousand partitions are passed one by one.
     pub fn plan_backfill(&self, request: &BackfillRequest) -> Result<BackfillPlan, RunnerError> {
         let seen = self.observe(&self.project.scripts)?;
-        let runnable = self.runnable();
+        let runnable = self.runnable(&seen);
         let range = &request.range;
         let (position, script, spec) = self.backfill_script(range, &runnable.scripts)?;
-        let facts = self.facts(&runnable.facts, &seen);
+        let facts = self.facts(&seen, &runnable);
         let script_facts = &runnable.facts[position];
         let chosen = Chosen { request, facts: &facts, script: script_facts };
         let (ranges, up_to_date) = self.choose(&chosen, script, spec)?;
@@ -125,17 +125,6 @@ impl Pintail {
             options,
             unwritten,
         })
-    }
-
-    pub(super) fn facts<'a>(&self, scripts: &'a [ScriptFacts], seen: &'a Observation) -> Facts<'a> {
-        Facts {
-            scripts,
-            slices: &seen.slices,
-            changes: &seen.changes,
-            files: &seen.files,
-            heads: &seen.heads,
-            now: (self.settings.now)(),
-        }
     }
 
     /// Returns the partitions to make, and how many of those asked for are up to date.

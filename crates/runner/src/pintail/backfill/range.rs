@@ -62,6 +62,16 @@ impl Pintail {
             let reason = script.cannot_run.clone().unwrap_or_default();
             return Err(RunnerError::Usage { message: format!("`{}` cannot run: {reason}", script.name()) });
         };
+        if let Some(dynamic) = script.dynamic_spec() {
+            let how = match dynamic.payload_path() {
+                Some(_) => {
+                    format!("run it for each value: `pintail run --select {} --partition <value>`", script.name())
+                }
+                None => format!("`pintail run --select {} --full-refresh` takes everything anew", script.name()),
+            };
+            let message = format!("`{}` has no calendar, so it has no range to fill; {how}", script.name());
+            return Err(RunnerError::Usage { message });
+        }
         let Some(spec) = script.time_spec() else {
             return Err(RunnerError::Usage {
                 message: format!(

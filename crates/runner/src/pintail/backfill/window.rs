@@ -209,11 +209,11 @@ fn end_of(state: StepState, report: Option<&StepReport>) -> (PartitionEnd, Optio
         _ => None,
     });
     match state {
-        StepState::Materialized | StepState::Superseded => (PartitionEnd::Good, None),
+        StepState::Materialized | StepState::Unchanged | StepState::Superseded => (PartitionEnd::Good, None),
         StepState::Cancelled if report.is_some() => (PartitionEnd::Stopped, None),
         StepState::Cancelled | StepState::Waiting | StepState::Running => (PartitionEnd::NotBegun, None),
-        StepState::RolledBack => (PartitionEnd::Bad, Some("its run was taken back".to_owned())),
         StepState::Skipped => (PartitionEnd::Bad, Some("a step before it failed".to_owned())),
+        StepState::RolledBack => (PartitionEnd::Bad, Some("another step of its run failed".to_owned())),
         StepState::Failed => (PartitionEnd::Bad, failure.or(Some("its worker was lost".to_owned()))),
     }
 }
