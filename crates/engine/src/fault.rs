@@ -15,6 +15,8 @@ pub enum FaultPoint {
     Leased,
     /// The stage is complete, no transaction is open.
     Staged,
+    /// The stage is guarded, and compared with the table where the write compares; no transaction is open.
+    Compared,
     /// The transaction is open and checked, nothing is written.
     Checked,
     /// The rows are written, the tests have not run.
@@ -35,9 +37,10 @@ pub enum FaultPoint {
 
 impl FaultPoint {
     /// Every point of a write, in the order of the protocol.
-    pub const ALL: [FaultPoint; 7] = [
+    pub const ALL: [FaultPoint; 8] = [
         FaultPoint::Leased,
         FaultPoint::Staged,
+        FaultPoint::Compared,
         FaultPoint::Checked,
         FaultPoint::Written,
         FaultPoint::Stamped,
@@ -53,6 +56,7 @@ impl FaultPoint {
         match self {
             FaultPoint::Leased => "leased",
             FaultPoint::Staged => "staged",
+            FaultPoint::Compared => "compared",
             FaultPoint::Checked => "checked",
             FaultPoint::Written => "written",
             FaultPoint::Stamped => "stamped",

@@ -39,9 +39,12 @@ const BENCHMARKS: &[Benchmark] = &[
     scripts::CHECK,
     scripts::PLAN,
     graph::HUNDRED,
+    graph::HUNDRED_ATOMIC,
+    graph::HUNDRED_AGAIN,
     graph::UNCHANGED,
     writes::REPLACE,
     writes::MERGE,
+    writes::IF_CHANGED,
     versions::ROLLBACK,
     versions::DIFF,
 ];

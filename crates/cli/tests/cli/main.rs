@@ -14,6 +14,7 @@ mod places;
 mod questions;
 mod scaffolds;
 mod secrets;
+mod unchanged;
 mod versions;
 
 use expect_test::Expect;

@@ -40,9 +40,9 @@ pub struct StampEntry {
     pub increment: Option<Increment>,
     /// `replace`, `merge`, `append`, `history`, `view`, `manual`, [`StampEntry::ROLLBACK`], or a word of [`StampEntry::NO_VERSION`].
     pub strategy: String,
-    /// Rows deleted by the write.
+    /// Rows deleted by the write; of a history, versions whose end it has set or moved.
     pub deleted: u64,
-    /// Rows inserted by the write.
+    /// Rows inserted by the write; of a history, versions that it has begun.
     pub inserted: u64,
     /// Rows in the slice after the write; `None` when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -50,6 +50,8 @@ pub struct RunContext {
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// What the steps of this run take of the columns that they go by, as far as they have begun.
     pub increments: Mutex<HashMap<StepId, OpenIncrement>>,
+    /// The run's logical time: one instant for all that it writes.
+    pub started: DateTime<Utc>,
     /// Whether the user wants to stop.
     pub cancel: Cancel,
     /// The clock.

@@ -230,6 +230,11 @@ impl Pintail {
                 stamps.iter().map(|stamp| stamp.entry.asset.as_str()).collect();
             let mut unknown = Vec::new();
             for (asset, facts) in self.tables_of(location)? {
+                let is_current_view =
+                    self.project.scripts.iter().any(|script| script.current_view().as_ref() == Some(&asset));
+                if is_current_view {
+                    continue;
+                }
                 if !stamped.contains(asset.to_string().as_str()) {
                     unknown.push(asset);
                     continue;

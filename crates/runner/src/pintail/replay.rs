@@ -26,7 +26,7 @@ use super::diff::{compare_rows, key_of};
 use super::versions::Holds;
 use super::{Pintail, RowDiff, RunnerError};
 use crate::executors::duckdb::{
-    ReadAs, Shape, ShapeFacts, deduplicate, mark_untyped, prepare_session, rewrite, shape, strategy_of,
+    ReadAs, Shape, ShapeFacts, Surroundings, deduplicate, mark_untyped, prepare_session, rewrite, shape, strategy_of,
 };
 use crate::executors::{RunContext, Slot, StepFailure, StepJob};
 use crate::project::{CompiledProject, CompiledScript, compile, fingerprint};
@@ -342,6 +342,7 @@ impl Pintail {
             stage: &staged.stage,
             table: facts.as_ref(),
             write,
+            beside: Surroundings { at: past.made.started, ..Surroundings::default() },
             strategy: &strategy_of(script, &job.step),
         })?;
         let before = written(past, &alias, (schema, table), facts.as_ref(), &shape, is_refresh, script)?;

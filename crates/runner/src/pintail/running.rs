@@ -206,6 +206,7 @@ impl Pintail {
             prints: seen.files.clone(),
             memory: Mutex::new(seen.memory.clone()),
             increments: Mutex::default(),
+            started: (self.settings.now)(),
             cancel: self.cancel.clone(),
             now: self.settings.now,
         })

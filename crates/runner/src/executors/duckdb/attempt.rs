@@ -22,6 +22,7 @@ use pintail_store::TestResult;
 
 use super::commit;
 use super::lease::HeldLease;
+use super::unchanged::Confirmed;
 use crate::executors::{RunContext, StepFailure, StepJob};
 use crate::project::CompiledScript;
 
@@ -86,21 +87,12 @@ pub struct Landed {
     pub schema: Option<Schema>,
 }
 
-/// A version that is what the attempt would have written.
-#[derive(Clone, Debug)]
-pub struct Confirmed {
-    /// Its snapshot.
-    pub snapshot: SnapshotId,
-    /// What a commit would have said.
-    pub entry: StampEntry,
-}
-
 /// How an attempt ended well.
 #[derive(Clone, Debug)]
 pub enum Ended {
     /// It committed.
     Landed(Box<Landed>),
-    /// There was nothing to write.
+    /// The table holds already what it would have written.
     Unchanged(Box<Confirmed>),
     /// A newer run was there first.
     Superseded {

@@ -77,7 +77,7 @@ pub fn prepare(attempt: &mut Attempt<'_>, staged: &mut Staged, base: SnapshotId)
         }
     }
     let shape = shape_of(attempt, staged, facts.as_ref(), &fit)?;
-    Ok(Prepared { base, facts, shape, strategy: WriteStrategy::Replace })
+    Ok(Prepared { base, facts, shape, strategy: WriteStrategy::Replace, ended: None })
 }
 
 fn shape_of(
@@ -106,6 +106,9 @@ fn shape_of(
         target,
         slice,
         window: None,
+        comparison: None,
+        rows_after: None,
+        history: None,
         statements,
         schema,
         partition,

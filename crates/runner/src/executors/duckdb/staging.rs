@@ -1,5 +1,6 @@
 //! Pins and the stage: attach what is read, set the step's variables, run the setup, and evaluate the query exactly once.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use pintail_engine::{EngineError, Session, WriteTransaction};
 use tokio::runtime::Handle;
 
 use super::attempt::{Attempt, stage_of, strategy_of};
+use super::history;
 use super::restore;
 use super::shape::{ShapeFacts, shape};
 use super::text::{ReadAs, StepVariables, own_relations, resets, rewrite, settings};
@@ -309,16 +311,18 @@ fn empty_write(
     let stage = &attempt.stage;
     let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} (\n{}\n)", columns.join(",\n"));
     session.run(&Statement::new("stage no rows of the declared columns", sql))?;
+    let strategy = attempt.strategy();
     let shape = shape(&ShapeFacts {
+        beside: history::surroundings(attempt.ctx, attempt.asset, &strategy, Some((session, &attempt.alias)))?,
         script: attempt.script,
         step: &attempt.job.step,
         staged: &lake::schema_of(session.describe(&stage.to_string())?),
         stage,
         table: None,
         write: attempt.target(),
-        strategy: &attempt.strategy(),
+        strategy: &strategy,
     })?;
-    Ok(shape.statements)
+    Ok(shape.into_statements())
 }
 
 /// Makes the target's schema in the open transaction when it is not there.
@@ -400,7 +404,15 @@ pub fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
 
 /// Returns which of several rows with one key the script keeps.
 pub fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
-    let WriteStrategy::Merge { key, order_by: Some(order_by) } = strategy else { return Ok(None) };
+    let (key, order_by): (Cow<'_, [String]>, &String) = match strategy {
+        WriteStrategy::Merge { key, order_by: Some(order_by) }
+        | WriteStrategy::History { key, order_by: Some(order_by), updated_at: None, .. } => (key.into(), order_by),
+        // Of one key there may be several rows, at different times.
+        WriteStrategy::History { key, order_by: Some(order_by), updated_at: Some(time), .. } => {
+            (key.iter().chain([time]).cloned().collect(), order_by)
+        }
+        _ => return Ok(None),
+    };
     let order_by = Fragment::new(order_by).map_err(|error| {
         StepFailure::user(Code::ENGINE_ERROR, "stage the query", format!("`order_by={order_by}`: {error}"))
     })?;
@@ -538,14 +550,20 @@ fn explain_write(
         }
         None => None,
     };
+    let strategy = strategy_of(script, &job.step);
+    let read_from = facts.as_ref().map(|_| (&session, location.sql_name()));
+    let asset = job.step.asset.as_ref().expect("the step writes a lake table");
+    let beside =
+        history::surroundings(ctx, asset, &strategy, read_from.as_ref().map(|(session, alias)| (*session, &**alias)))?;
     let shape = shape(&ShapeFacts {
+        beside,
         script,
         step: &job.step,
         staged: &schema,
         stage: &stage_of(job),
         table: facts.as_ref(),
         write: Relation::in_catalog(&location.write_alias(), schema_name, table),
-        strategy: &strategy_of(script, &job.step),
+        strategy: &strategy,
     })?;
-    Ok(shape.statements)
+    Ok(shape.into_statements())
 }
