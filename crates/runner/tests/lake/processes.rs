@@ -17,7 +17,7 @@ use pintail_runner::project::compile;
 use pintail_runner::{Pintail, RunnerError, Settings};
 use pintail_store::BackfillId;
 
-use crate::harness::{environment, run};
+use crate::harness::run;
 
 const FOLDER: &str = "PINTAIL_TEST_FOLDER";
 const FAULTS: &str = "PINTAIL_TEST_FAULTS";
