@@ -16,12 +16,6 @@ pub(super) fn fold_materialize(draft: &mut Draft<'_>) {
     check_target(&line, draft);
     check_options(&line, draft);
     check_partitions(&line, draft);
-    if let Some(Located { value: Mode::History, span }) = &line.mode {
-        draft.note_not_yet("`materialize history`", *span);
-    }
-    if let Some(span) = line.if_changed {
-        draft.note_not_yet("`if_changed`", span);
-    }
     let Some(strategy) = strategy(&line, draft) else { return };
     let span = line.span;
     let materialize = Materialize {
@@ -129,7 +123,17 @@ fn check_options(line: &MaterializeLine, draft: &mut Draft<'_>) {
     let if_changed = ("if_changed", line.if_changed);
     let allow_empty = ("allow_empty", line.allow_empty);
     match line.mode.as_ref().map(|mode| mode.value) {
-        Some(Mode::History) => refuse("`history`", &[order_by, append, allow_empty], draft),
+        Some(Mode::History) => {
+            refuse("`history`, which writes only what has changed anyway", &[if_changed], draft);
+            refuse("`history`", &[append], draft);
+            if !line.deletes.as_ref().is_some_and(|deletes| deletes.value) {
+                refuse("`history` without `deletes=close`", &[allow_empty], draft);
+            }
+            if line.updated_at.is_some() {
+                let [track, ..] = history_only;
+                refuse("`history` with `updated_at=`, where every time is a version", &[track], draft);
+            }
+        }
         Some(Mode::View) => {
             refuse("a view", &[key, order_by, append, if_changed, allow_empty], draft);
             refuse("a view", &history_only, draft);
@@ -229,5 +233,6 @@ fn history(line: &MaterializeLine, draft: &mut Draft<'_>) -> Option<WriteStrateg
         track: line.track.as_ref().map(|track| track.value.clone()).unwrap_or_default(),
         updated_at: line.updated_at.as_ref().map(|column| column.value.clone()),
         close_deleted: line.deletes.as_ref().is_some_and(|deletes| deletes.value),
+        order_by: line.order_by.as_ref().map(|order| order.value.clone()),
     })
 }

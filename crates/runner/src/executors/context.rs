@@ -51,6 +51,8 @@ pub struct RunContext {
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// What the steps of this run take of the columns that they go by, as far as they have begun.
     pub increments: Mutex<HashMap<StepId, OpenIncrement>>,
+    /// The run's logical time: one instant for all that it writes.
+    pub started: DateTime<Utc>,
     /// Whether the user wants to stop.
     pub cancel: Cancel,
     /// The clock.
@@ -96,6 +98,7 @@ impl AssetMemory {
                 Arc::make_mut(&mut self.rows).clear();
             }
             self.set_rows(entry.partition.as_ref().map_or_else(String::new, ToString::to_string), entry.rows);
+            self.has_uncounted_rows |= entry.restored.is_some() && entry.partition.is_none();
         }
     }
 
@@ -108,6 +111,12 @@ impl AssetMemory {
     pub fn described_table(&self) -> Option<&TableFacts> {
         let (facts, at) = self.table.as_ref()?;
         self.shape_changed.is_none_or(|changed| changed <= *at).then_some(facts)
+    }
+
+    /// Forgets how many rows slices have, written or not: the table was rolled back as a whole.
+    pub fn forget_slices(&mut self) {
+        Arc::make_mut(&mut self.rows).retain(|slice, _| slice.is_empty());
+        self.has_uncounted_rows = true;
     }
 
     /// Takes in that somebody else has changed the table, or even made it.

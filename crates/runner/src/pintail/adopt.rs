@@ -90,6 +90,7 @@ impl Pintail {
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
             atomic: false,
+            restored: None,
         };
         let lane = location.lane();
         let pass = lane.enter()?;

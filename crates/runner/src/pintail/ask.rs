@@ -3,7 +3,7 @@
 use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, RunId, SnapshotId};
 use pintail_core::partition::{PartitionKey, value_key};
-use pintail_core::plan::{Reason, Step};
+use pintail_core::plan::{Content, Reason, Step};
 use pintail_core::source::Span;
 use pintail_core::sql::{Ident, Relation};
 use pintail_engine::lake::{self, TableFacts};
@@ -122,6 +122,7 @@ impl Pintail {
             partition: key,
             window,
             reason: Reason::Requested,
+            content: Content::Script,
             full_refresh: false,
             script_hash: script.hash().clone(),
             depends_on: Vec::new(),
@@ -235,6 +236,11 @@ impl Pintail {
                 stamps.iter().map(|stamp| stamp.entry.asset.as_str()).collect();
             let mut unknown = Vec::new();
             for (asset, facts) in self.tables_of(location)? {
+                let is_current_view =
+                    self.project.scripts.iter().any(|script| script.current_view().as_ref() == Some(&asset));
+                if is_current_view {
+                    continue;
+                }
                 if !stamped.contains(asset.to_string().as_str()) {
                     unknown.push(asset);
                     continue;

@@ -260,6 +260,7 @@ impl Pintail {
             files: BTreeMap::new(),
             increment: None,
             atomic: false,
+            restored: None,
         };
         postgres.batch("begin the transaction", "BEGIN")?;
         let snapshot = postgres.stamp(&entry)?;

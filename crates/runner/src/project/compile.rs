@@ -275,9 +275,6 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
     if script.header.stream.is_some() {
         return Some("this version does not run streams yet".to_owned());
     }
-    if matches!(script.strategy(), WriteStrategy::History { .. }) {
-        return Some("this version does not write history tables yet".to_owned());
-    }
     if script.increment_column().is_some() && matches!(script.strategy(), WriteStrategy::View | WriteStrategy::Manual) {
         return Some("increments need a query whose rows are written: not a view, not a manual script".to_owned());
     }
@@ -495,7 +492,9 @@ fn graph_script(script: &CompiledScript) -> GraphScript {
     if let Some(line) = &script.header.materialize {
         let declared = &line.value.target;
         writes.retain(|write| write.asset != declared.value);
-        writes.push(AssetUse { asset: declared.value.clone(), reason: EdgeReason::Annotation(declared.span) });
+        let reason = EdgeReason::Annotation(declared.span);
+        writes.push(AssetUse { asset: declared.value.clone(), reason });
+        writes.extend(script.current_view().map(|asset| AssetUse { asset, reason }));
     }
     GraphScript { name: script.name().clone(), path: script.file.source.path.clone(), reads, writes }
 }

@@ -11,7 +11,7 @@ use pintail_core::partition::{PartitionSpec, TimeSpec};
 use pintail_core::source::{Language, Span};
 use pintail_core::sql::body::ParsedBody;
 use pintail_core::sql::classify::Need;
-use pintail_core::sql::strategy::Layout;
+use pintail_core::sql::strategy::{Layout, current_view_name};
 use pintail_core::write::ErrorClass;
 
 use super::CompiledProject;
@@ -96,6 +96,16 @@ impl CompiledScript {
             WriteStrategy::View => "view",
             WriteStrategy::Manual => "manual",
         }
+    }
+
+    /// Returns the view of the current rows that is made beside a history table.
+    pub fn current_view(&self) -> Option<Asset> {
+        let (WriteStrategy::History { .. }, Some(Asset::Lake { lake, schema, table })) =
+            (self.strategy(), self.target.as_ref())
+        else {
+            return None;
+        };
+        Some(Asset::Lake { lake: lake.clone(), schema: schema.clone(), table: current_view_name(table) })
     }
 
     /// Returns the time partitions.

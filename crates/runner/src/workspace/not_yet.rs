@@ -37,8 +37,6 @@ pub(super) fn report_defer(reader: &mut Reader<'_>, profile: &Table) {
 
 fn report_run(reader: &mut Reader<'_>, table: &Table, run: &RunConfig, embedded: &RunConfig) {
     let settings = [
-        ("keep_runs", run.keep_runs != embedded.keep_runs, "nothing expires yet"),
-        ("keep_days", run.keep_days != embedded.keep_days, "nothing expires yet"),
         ("timezone", run.timezone != embedded.timezone, "schedules do not run yet; partitions have `tz=`"),
         ("worker", run.worker != embedded.worker, "choose scripts by `--select tag:…`"),
     ];

@@ -219,11 +219,10 @@ fn history_cannot_be_partitioned() {
 materialize history ducklake://main/x key=a",
         expect![[r#"
             partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
-            materialize: ("ducklake://main/x", History { key: ["a"], track: [], updated_at: None, close_deleted: false })
+            materialize: ("ducklake://main/x", History { key: ["a"], track: [], updated_at: None, close_deleted: false, order_by: None })
             error P120 at "partitioned": `materialize history` cannot be partitioned
               label at "history": declared here
               help: remove `partitioned`, or materialize a plain table
-            info P125 at "history": `materialize history` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }

@@ -221,11 +221,11 @@ pub fn judge(counts: &GuardCounts, rules: &GuardRules<'_>) -> Vec<GuardFailure> 
     failures
 }
 
-fn rows_have(count: u64) -> String {
+pub(super) fn rows_have(count: u64) -> String {
     if count == 1 { "1 row has".to_owned() } else { format!("{count} rows have") }
 }
 
-fn values(count: u64) -> String {
+pub(super) fn values(count: u64) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 

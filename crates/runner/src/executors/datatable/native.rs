@@ -21,7 +21,7 @@ use super::home::Values;
 use super::shape::{Incoming, describe};
 use super::tests::{rows_as_json, run_in_postgres, sample_of};
 use super::write::{Counts, Pending, check_stamps, finish, lock, refuse_foreign, target_of, write};
-use crate::executors::duckdb::{ReadyTest, Shape, ShapeFacts, TestPlace, shape as lake_shape, tests_of};
+use crate::executors::duckdb::{ReadyTest, Shape, ShapeFacts, Surroundings, TestPlace, shape as lake_shape, tests_of};
 use crate::executors::failure::Sample;
 use crate::executors::outside::{Attempt, Ended, Staged};
 use crate::executors::{Slot, StepFailure};
@@ -170,6 +170,7 @@ fn shape_of(attempt: &Attempt<'_>, columns: &[PostgresColumn]) -> Result<Shape, 
     lake_shape(&ShapeFacts {
         script: attempt.script,
         stage: &Relation::temp(STAGE),
+        beside: Surroundings::default(),
         step: &attempt.job.step,
         staged: &staged,
         table: None,

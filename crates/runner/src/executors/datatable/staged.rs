@@ -18,7 +18,7 @@ use super::failure::failure;
 use super::shape::Incoming;
 use super::tests::run_in_postgres;
 use super::write::{Pending, target_of, write};
-use crate::executors::duckdb::{ReadyTest, Shape, ShapeFacts, TestPlace, shape as lake_shape, tests_of};
+use crate::executors::duckdb::{ReadyTest, Shape, ShapeFacts, Surroundings, TestPlace, shape as lake_shape, tests_of};
 use crate::executors::outside::{Attempt, Ended, Staged, guard_stage, stage, test_new_rows};
 use crate::executors::{Slot, StepFailure};
 
@@ -98,6 +98,7 @@ fn shape_of(attempt: &Attempt<'_>, staged: &Schema) -> Result<Shape, StepFailure
     lake_shape(&ShapeFacts {
         script: attempt.script,
         stage: &Relation::temp(STAGE),
+        beside: Surroundings::default(),
         step: &attempt.job.step,
         staged,
         table: None,

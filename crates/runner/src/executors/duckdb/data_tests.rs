@@ -10,7 +10,7 @@ use pintail_core::schema::Schema;
 use pintail_core::source::Span;
 use pintail_core::sql::data_test::{Rows, TestBuildError, TestQuery, TestSubject, scope_of, test_query};
 use pintail_core::sql::rewrite::Rewriter;
-use pintail_core::sql::strategy::{Projection, Slice};
+use pintail_core::sql::strategy::{IS_CURRENT, Projection, Slice};
 use pintail_core::sql::{Ident, Literal, Relation};
 use pintail_engine::Session;
 use pintail_store::{MAX_SAMPLE_ROWS, TestResult, TestStatus};
@@ -126,7 +126,11 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
 
 fn rows(place: &TestPlace<'_>) -> (Rows, Rows, Rows) {
     let table = Rows::table(place.table);
-    let slice = place.slice.map_or_else(|| table.clone(), |slice| Rows::slice(place.table, slice));
+    let slice = match (place.slice, place.strategy) {
+        (Some(slice), _) => Rows::slice(place.table, slice),
+        (None, WriteStrategy::History { .. }) => Rows::current(place.table),
+        (None, _) => table.clone(),
+    };
     // Without a stage every test looks at the table itself.
     let staged = match place.stage {
         Some((stage, projection)) => Rows::staged(stage, projection),
@@ -150,6 +154,11 @@ fn relation_of(place: &TestPlace<'_>, asset: &Asset) -> Option<Relation> {
             // A transaction of Postgres sees nothing else.
             _ => None,
         },
+        // The view beside a history lies where the history does.
+        Asset::Lake { schema, table, .. } if place.script.current_view().as_ref() == Some(asset) => {
+            let schema = Some(Ident::new(schema));
+            Some(Relation { catalog: place.table.catalog.clone(), schema, table: Ident::new(table) })
+        }
         Asset::Lake { lake, schema, table } => Some(Relation::in_catalog(lake.sql_name(), schema, table)),
         Asset::Datatable { database, schema, table } => {
             Some(Relation::in_catalog(&crate::executors::datatable::read_alias(database), schema, table))
@@ -224,11 +233,13 @@ fn generic(
             rewriter.table(table.name.span, &relation);
         }
     }
-    let rows = match scope_of(declared, place.slice.is_some()) {
-        TestScope::Slice => place.slice,
+    let is_history = matches!(place.strategy, WriteStrategy::History { .. });
+    let predicate = match scope_of(declared, place.slice.is_some() || is_history) {
+        TestScope::Slice if is_history => Some(Ident::new(IS_CURRENT).to_string()),
+        TestScope::Slice => place.slice.map(|slice| slice.predicate(None)),
         TestScope::Table => None,
     };
-    let condition = rows.map_or_else(String::new, |slice| format!("\nWHERE {}", slice.predicate(None)));
+    let condition = predicate.map_or_else(String::new, |predicate| format!("\nWHERE {predicate}"));
     let filter = match &declared.filter {
         None => String::new(),
         Some(filter) => {

@@ -158,7 +158,7 @@ impl Attempt<'_> {
             };
             let facts = Facts {
                 class: failure.class,
-                reads_target: self.script.reads_target(),
+                reads_target: self.reads_target(),
                 staged: staged.is_some(),
                 tries,
                 is_out_of_patience: self.ctx.faults.patience() <= begun.elapsed(),

@@ -14,7 +14,7 @@ use pintail_store::AssetKey;
 use sha2::{Digest, Sha256};
 
 use super::destination::{Destination, Found, file_failure};
-use crate::executors::duckdb::{Shape, ShapeFacts, shape as lake_shape};
+use crate::executors::duckdb::{Shape, ShapeFacts, Surroundings, shape as lake_shape};
 use crate::executors::outside::{Attempt, Ended, FileLease, Landed, Staged, guard_stage, stage, test_new_rows};
 use crate::executors::{Slot, StepFailure};
 use crate::project::object_address;
@@ -108,6 +108,7 @@ fn shape_of(attempt: &Attempt<'_>, staged: &Schema) -> Result<Shape, StepFailure
     let mut shape = lake_shape(&ShapeFacts {
         script: attempt.script,
         stage: &Relation::temp(STAGE),
+        beside: Surroundings::default(),
         step: &attempt.job.step,
         staged,
         table: None,

@@ -188,6 +188,7 @@ impl<'a> Attempt<'a> {
             files: self.script.prints_read(self.ctx),
             increment: None,
             atomic: false,
+            restored: None,
         }
     }
 

@@ -501,9 +501,7 @@ atomic = false
     let of = |profile| print(text, &read_all(text, profile).1);
     expect![[r#"
         3:1 P125 catalog: a catalog on Postgres is checked, but this version does not act on it yet (write `catalog = "sqlite:<path>"` to run something)
-        7:1 P125 keep_runs: `keep_runs` is checked, but this version does not act on it yet (nothing expires yet)
         9:1 P125 timezone: `timezone` is checked, but this version does not act on it yet (schedules do not run yet; partitions have `tz=`)
-        10:1 P125 atomic: `atomic` is checked, but this version does not act on it yet (each step commits by itself)
         11:1 P125 worker: `worker` is checked, but this version does not act on it yet (choose scripts by `--select tag:…`)
         12:2 P125 datatable: `[datatable]` is checked, but this version does not act on it yet (scripts cannot read or write Postgres tables yet)
         14:2 P125 object_store: `[object_store]` is checked, but this version does not act on it yet (scripts cannot read or write object stores by `s3://` assets yet)
