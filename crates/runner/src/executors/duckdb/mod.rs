@@ -28,7 +28,6 @@ pub use data_tests::{ReadyTest, TestOutcome, TestPlace, TestRows, rows_text, run
 pub use execute::execute;
 pub use group::{Batch, execute_group, may_share};
 pub use history::Surroundings;
-pub use history::Surroundings;
 pub use increment::{OpenIncrement, Source, open_increment};
 pub use shape::{Shape, ShapeFacts, partitions_of, shape, slice_of};
 pub use staging::{deduplicate, explain, mark_untyped, prepare_session, refuse_repeated_columns};
