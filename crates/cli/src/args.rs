@@ -88,7 +88,7 @@ pub enum Command {
     Status(commands::status::StatusArgs),
     /// Do what is due
     Run(commands::run::RunArgs),
-    /// Make a range of partitions of one script
+    /// Make partitions of one script, as a job that can be resumed
     Backfill(commands::backfill::BackfillArgs),
     /// Show what a script's query gives, without writing it
     Preview(commands::preview::PreviewArgs),

@@ -259,8 +259,8 @@ impl Pintail {
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
             increment: None,
-            atomic: false,
             restored: None,
+            atomic: false,
         };
         postgres.batch("begin the transaction", "BEGIN")?;
         let snapshot = postgres.stamp(&entry)?;

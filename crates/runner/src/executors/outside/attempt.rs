@@ -187,8 +187,8 @@ impl<'a> Attempt<'a> {
             inputs: inputs.map(|(place, pin)| (place.clone(), *pin)).collect(),
             files: self.script.prints_read(self.ctx),
             increment: None,
-            atomic: false,
             restored: None,
+            atomic: false,
         }
     }
 
