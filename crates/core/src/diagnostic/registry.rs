@@ -191,7 +191,7 @@ codes! {
     POSTGRES_FOREIGN_READ = "P546" Error "a Postgres script reads something outside its datatable";
     POSTGRES_UNREADABLE = "P547" Warning "Postgres SQL whose reads could not be found out";
     TARGET_UNSUPPORTED = "P548" Error "the target cannot be written this way";
-    UNKNOWN_PLACE = "P549" Error "a datatable, object store or volume that pintail.toml does not name";
+    UNKNOWN_PLACE = "P549" Warning "a datatable, object store or volume that pintail.toml does not name";
     PLACE_UNREACHABLE = "P550" Error "a datatable or object store cannot be reached";
 }
 

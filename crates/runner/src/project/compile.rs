@@ -282,6 +282,12 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
         Some(Asset::Lake { .. }) if file.language == Language::PostgresSql => {
             Some("a Postgres script writes a datatable".to_owned())
         }
+        Some(Asset::Object { .. } | Asset::Volume { .. }) if script.strategy() == WriteStrategy::Manual => {
+            Some("a file is written from a query, not by statements of the script's own".to_owned())
+        }
+        Some(asset) if asset.lake().is_none() && script.increment_column().is_some() => {
+            Some("increments by a column are for lake tables".to_owned())
+        }
         Some(_) => None,
         None => Some(WRITES_NOTHING.to_owned()),
     }
@@ -382,8 +388,9 @@ fn check_places(scripts: &mut [CompiledScript], project: &Project, diagnostics: 
         };
         let message = format!("there is no {kind} `{name}`");
         let path = script.file.source.path.as_str();
-        diagnostics.push(Diagnostic::new(Code::UNKNOWN_PLACE, path, target.span, message).with_help(help));
-        script.cannot_run = Some("it has errors".to_owned());
+        let told = Diagnostic::new(Code::UNKNOWN_PLACE, path, target.span, message.clone());
+        diagnostics.push(told.with_help(help));
+        script.cannot_run.get_or_insert(message);
     }
 }
 

@@ -431,7 +431,7 @@ fn what_cannot_stand_in_a_postgres_script_is_said_at_its_place() {
         Error P548 pipelines/e.pg.sql:1 a Postgres script writes only a table of its own datatable
         Error P209 pipelines/f.pg.sql:2 there is no parameter `$contry`
         Error P545 pipelines/g.pg.sql:2 Unterminated string literal
-        Error P549 pipelines/h.sql:1 there is no datatable `ap`"#]]
+        Warning P549 pipelines/h.sql:1 there is no datatable `ap`"#]]
     .assert_eq(&app.folder.check().join("\n"));
 }
 

@@ -170,11 +170,11 @@ fn shape_of(attempt: &Attempt<'_>, columns: &[PostgresColumn]) -> Result<Shape, 
     lake_shape(&ShapeFacts {
         script: attempt.script,
         stage: &Relation::temp(STAGE),
+        beside: Surroundings::default(),
         step: &attempt.job.step,
         staged: &staged,
         table: None,
         write: Relation::temp(table),
-        beside: Surroundings::default(),
         strategy: &attempt.strategy(),
     })
 }

@@ -98,11 +98,11 @@ fn shape_of(attempt: &Attempt<'_>, staged: &Schema) -> Result<Shape, StepFailure
     lake_shape(&ShapeFacts {
         script: attempt.script,
         stage: &Relation::temp(STAGE),
+        beside: Surroundings::default(),
         step: &attempt.job.step,
         staged,
         table: None,
         write: Relation::temp(table),
-        beside: Surroundings::default(),
         strategy: &attempt.strategy(),
     })
 }

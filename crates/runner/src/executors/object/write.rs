@@ -108,11 +108,11 @@ fn shape_of(attempt: &Attempt<'_>, staged: &Schema) -> Result<Shape, StepFailure
     let mut shape = lake_shape(&ShapeFacts {
         script: attempt.script,
         stage: &Relation::temp(STAGE),
+        beside: Surroundings::default(),
         step: &attempt.job.step,
         staged,
         table: None,
         write: Relation::temp("file"),
-        beside: Surroundings::default(),
         strategy: &attempt.strategy(),
     })?;
     let is_identity = |projected: &Projected| matches!(projected, Projected::Text { .. });

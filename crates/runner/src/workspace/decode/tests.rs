@@ -545,11 +545,17 @@ fn the_reader_of_a_lake_is_a_connection_to_postgres_whose_password_is_a_secret_t
         if connection == "host=replica dbname=lake user=ro"));
     assert!(config.secrets.expose().any(|secret| secret == "AKIA17"));
     let on_a_file = "[lake.main]\nreader = \"sqlite:x.sqlite\"";
-    check(on_a_file, expect![[r#"
+    check(
+        on_a_file,
+        expect![[r#"
         2:10 P004 "sqlite:x.sqlite": `reader` must be `postgres:<connection>`, found `sqlite:x.sqlite` (write `postgres:<connection>` with a role that may read, or leave `reader` out)
-    "#]]);
+    "#]],
+    );
     let twice = "[lake.main]\ncatalog = \"postgres:host=db host=other dbname=lake\"";
-    check(twice, expect![[r#"
+    check(
+        twice,
+        expect![[r#"
         2:11 P004 "postgres:host=db host=other dbname=lake": `catalog` must be a connection to Postgres (`host` stands twice in the connection), found `postgres:host=db host=other dbname=lake` (such as `postgres:host=db user=pintail dbname=lake`)
-    "#]]);
+    "#]],
+    );
 }
