@@ -85,7 +85,7 @@ impl Pintail {
             .enable_all()
             .build()
             .map_err(RunnerError::Runtime)?;
-        let store = runtime.block_on(Store::open(path, project_name()))?;
+        let store = runtime.block_on(Store::open(path, project_name(config.profile.as_deref())))?;
         Ok(Self {
             project,
             settings,
@@ -118,6 +118,11 @@ impl Pintail {
     /// Returns the lakes.
     pub fn lakes(&self) -> &BTreeMap<LakeName, LakeLocation> {
         &self.lakes
+    }
+
+    /// Returns whether a lake belongs to the profile that is deferred to, and so is only read.
+    pub(crate) fn is_deferred(&self, lake: &LakeName) -> bool {
+        !self.project.project.config.lakes.contains_key(lake)
     }
 
     /// Returns the store.
@@ -177,14 +182,20 @@ impl Pintail {
     }
 }
 
-fn project_name() -> ProjectName {
-    // One store belongs to one project until several share a Postgres store.
-    ProjectName("default".to_owned())
+/// One store belongs to one project until several share a Postgres store; each profile of it has its own part, since its
+/// lakes are others, or its assets have other names.
+fn project_name(profile: Option<&str>) -> ProjectName {
+    ProjectName(profile.map_or_else(|| "default".to_owned(), |profile| format!("default@{profile}")))
 }
 
 fn locate_lakes(project: &CompiledProject) -> Result<BTreeMap<LakeName, LakeLocation>, RunnerError> {
     let mut lakes = BTreeMap::new();
-    for (name, lake) in &project.project.config.lakes {
+    let config = &project.project.config;
+    let deferred = config
+        .deferred
+        .iter()
+        .flat_map(|deferred| deferred.lakes.iter().map(|(name, lake)| (deferred.lake_name(name), lake)));
+    for (name, lake) in config.lakes.iter().map(|(name, lake)| (name.clone(), lake)).chain(deferred) {
         let catalog = match &lake.catalog {
             Catalog::Sqlite { path } => pintail_engine::Catalog::Sqlite(real(path)),
             Catalog::Postgres { .. } => return Err(RunnerError::CatalogNotYet { lake: name.clone() }),
@@ -193,7 +204,7 @@ fn locate_lakes(project: &CompiledProject) -> Result<BTreeMap<LakeName, LakeLoca
             DataPath::Local(path) => format!("{}/", absolute(path).display()),
             DataPath::Url(url) => url.clone(),
         };
-        lakes.insert(name.clone(), LakeLocation { name: name.clone(), catalog, data });
+        lakes.insert(name.clone(), LakeLocation { name, catalog, data });
     }
     Ok(lakes)
 }

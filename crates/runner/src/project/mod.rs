@@ -4,18 +4,21 @@
 //! disagree.
 
 mod compile;
+mod deferral;
 mod files;
 mod script;
 mod tests_of_project;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pintail_core::diagnostic::{Diagnostic, Severity};
 use pintail_core::graph::{Graph, NodeId};
 use pintail_core::id::{LakeName, ScriptName};
 
 pub use compile::{CompileError, compile};
+pub use deferral::Deferral;
 pub use files::fingerprint;
 pub use script::{CompiledScript, ParsedText};
 pub use tests_of_project::{CompiledTest, TestKind, is_this};
@@ -36,6 +39,8 @@ pub struct CompiledProject {
     pub diagnostics: Vec<Diagnostic>,
     /// The lake of unqualified names.
     pub default_lake: LakeName,
+    /// The profile that is read where the selected one has built nothing.
+    pub deferral: Option<Arc<Deferral>>,
     by_name: HashMap<ScriptName, usize>,
 }
 

@@ -37,13 +37,6 @@ pub(super) fn report(reader: &mut Reader<'_>, table: &Table, config: &Config, em
     }
 }
 
-/// Notes `defer` of the selected profile.
-pub(super) fn report_defer(reader: &mut Reader<'_>, profile: &Table) {
-    if let Some(span) = place(profile, &["defer"]) {
-        note(reader, span, "`defer`", "each profile reads and writes its own lakes");
-    }
-}
-
 fn report_lakes(reader: &mut Reader<'_>, table: &Table, config: &Config) {
     for (name, lake) in &config.lakes {
         let span = place(table, &["lake", name.as_str(), "catalog"]);

@@ -106,7 +106,16 @@ impl Folder {
 
     /// Opens the project at another time.
     pub fn open_at(&self, now: fn() -> DateTime<Utc>) -> Pintail {
-        let project = load_project(self.path(), None, &Environment::default());
+        self.open_with(None, now)
+    }
+
+    /// Opens the project with a profile.
+    pub fn open_as(&self, profile: &str) -> Pintail {
+        self.open_with(Some(profile), Utc::now)
+    }
+
+    fn open_with(&self, profile: Option<&str>, now: fn() -> DateTime<Utc>) -> Pintail {
+        let project = load_project(self.path(), profile, &Environment::default());
         let compiled = compile(project).unwrap();
         let errors: Vec<String> = compiled
             .diagnostics

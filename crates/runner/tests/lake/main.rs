@@ -19,6 +19,7 @@ mod memory;
 mod names;
 mod ownership;
 mod positions;
+mod profiles;
 mod races;
 mod runs;
 mod schema_changes;

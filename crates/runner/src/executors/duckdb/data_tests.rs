@@ -140,7 +140,7 @@ fn relation_of(place: &TestPlace<'_>, asset: &Asset) -> Option<Relation> {
     if asset == place.asset {
         return Some(place.table.clone());
     }
-    match asset {
+    match place.script.text.resolve(asset) {
         Asset::Lake { lake, schema, table } => Some(Relation::in_catalog(lake.sql_name(), schema, table)),
         _ => None,
     }

@@ -185,8 +185,8 @@ data = "s3://lake/data"
 
 #[test]
 fn a_profile_may_defer_to_another() {
-    assert_eq!(good(FULL, Some("dev")).defer.as_deref(), Some("prod"));
-    assert_eq!(good(FULL, None).defer, None);
+    assert_eq!(good(FULL, Some("dev")).deferred.map(|deferred| deferred.profile).as_deref(), Some("prod"));
+    assert!(good(FULL, None).deferred.is_none());
     check(
         "[profile.dev]\ndefer = \"prd\"\n[profile.prod]\n",
         expect![[r#"
