@@ -13,6 +13,7 @@ mod places;
 mod questions;
 mod scaffolds;
 mod secrets;
+mod states;
 
 use expect_test::Expect;
 use pintail_testkit::{Outcome, Project, pintail};

@@ -58,9 +58,8 @@ fn dynamic_by_payload() {
         "materialize ducklake://main/x
 partitioned dynamic key=$.order.country",
         expect![[r#"
-            partitioned: Dynamic { key: "$.order.country" }
+            partitioned: Dynamic { key: "$.order.country", tolerance: None }
             materialize: ("ducklake://main/x", Replace)
-            info P125 at "partitioned": `partitioned dynamic` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
@@ -71,9 +70,8 @@ fn dynamic_by_column() {
         "materialize ducklake://main/x
 partitioned dynamic key=loaded_at",
         expect![[r#"
-            partitioned: Dynamic { key: "loaded_at" }
+            partitioned: Dynamic { key: "loaded_at", tolerance: None }
             materialize: ("ducklake://main/x", Replace)
-            info P125 at "partitioned": `partitioned dynamic` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }

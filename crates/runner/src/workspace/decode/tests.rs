@@ -240,7 +240,8 @@ fn mistakes_in_profiles_that_are_not_selected_are_found() {
     let expected = expect![[r#"
         2:13 P004 0: `slots` must be at least 1, found `0`
         4:5 P002 slot: unknown key `slot` in [run] (did you mean `slots`?)
-        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `lake`, `store`, `run`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`)
+        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `lake`, `store`, `run`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`, `schema_suffix`)
+    "#]_suffix`)
     "#]];
     expected.assert_eq(&print(text, &read(text, None).1));
     expected.assert_eq(&print(text, &read(text, Some("a")).1));
@@ -504,7 +505,6 @@ atomic = false
         5:1 P125 url: a store on Postgres is checked, but this version does not act on it yet (write `url = "sqlite:.pintail/store.sqlite"` to run something)
         7:1 P125 keep_runs: `keep_runs` is checked, but this version does not act on it yet (nothing expires yet)
         9:1 P125 timezone: `timezone` is checked, but this version does not act on it yet (schedules do not run yet; partitions have `tz=`)
-        10:1 P125 atomic: `atomic` is checked, but this version does not act on it yet (each step commits by itself)
         11:1 P125 worker: `worker` is checked, but this version does not act on it yet (choose scripts by `--select tag:…`)
         12:2 P125 datatable: `[datatable]` is checked, but this version does not act on it yet (scripts cannot read or write Postgres tables yet)
         14:2 P125 object_store: `[object_store]` is checked, but this version does not act on it yet (scripts cannot read or write object stores by `s3://` assets yet)
