@@ -10,6 +10,7 @@ mod demo;
 mod generate;
 mod process;
 mod repository;
+mod services;
 mod setup;
 mod test;
 mod tidy;
@@ -37,6 +38,12 @@ enum Command {
         /// Arguments for `cargo nextest run`, such as a filter
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+    /// Starts the servers that tests use and runs a command with them
+    Services {
+        /// The command, such as `cargo nextest run -p pintail-engine`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<String>,
     },
     /// Runs what the build server runs, each step timed
     Ci,
@@ -72,6 +79,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Setup => setup::setup(&repository),
         Command::Test { arguments } => test::test(&repository, &arguments).map(drop),
+        Command::Services { command } => services::run_with(&repository, &command),
         Command::Ci => ci::ci(&repository),
         Command::Tidy => tidy::tidy(&repository),
         Command::Gen { check: true } => generate::check(&repository),

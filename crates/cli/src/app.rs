@@ -73,17 +73,34 @@ impl App {
 
     /// Opens a compiled project.
     pub fn open(&self, project: Arc<CompiledProject>) -> Result<Pintail, Failure> {
-        let settings = Settings {
+        Ok(Pintail::open(project, self.settings()?)?)
+    }
+
+    /// Opens `project` to ask only: a lake is reached as its `reader`, which may be a role that only reads.
+    pub fn open_as_reader(&self, project: Arc<CompiledProject>) -> Result<Pintail, Failure> {
+        Ok(Pintail::open_for_questions(project, self.settings()?)?)
+    }
+
+    fn settings(&self) -> Result<Settings, Failure> {
+        Ok(Settings {
             extensions: self.environment.extension_folders(),
             command: self.environment.arguments.clone(),
             faults: self.environment.faults().map_err(Failure::usage)?,
             now,
-        };
-        Ok(Pintail::open(project, settings)?)
+        })
     }
 
     /// Compiles and opens the project for a question that its scripts cannot spoil; broken configuration can.
     pub fn open_for_question(&self) -> Result<Pintail, Failure> {
+        self.open(self.compile_for_question()?)
+    }
+
+    /// Does the same for a question that changes nothing: a lake is reached as its `reader`.
+    pub fn open_for_reading(&self) -> Result<Pintail, Failure> {
+        self.open_as_reader(self.compile_for_question()?)
+    }
+
+    fn compile_for_question(&self) -> Result<Arc<CompiledProject>, Failure> {
         let project = self.compile()?;
         let scripts: Vec<&str> = project.project.scripts.iter().map(|script| script.source.path.as_str()).collect();
         let tests: Vec<&str> = project.project.tests.iter().map(|test| test.source.path.as_str()).collect();
@@ -96,7 +113,7 @@ impl App {
             self.show_diagnostics(&project, errors);
             return Err(Failure::Told(Exit::CheckErrors));
         }
-        self.open(project)
+        Ok(project)
     }
 
     /// Compiles the project, shows what was found about the selected scripts, and stops at errors.

@@ -100,6 +100,20 @@ pub enum Command {
     Graph(commands::graph::GraphArgs),
     /// List the versions of an asset, or the last runs
     History(commands::history::HistoryArgs),
+    /// Show what changed between two versions of an asset
+    Diff(commands::diff::DiffArgs),
+    /// Bring an older version of an asset back, as a new version
+    Rollback(commands::rollback::RollbackArgs),
+    /// Compute a past run again and compare
+    Replay(commands::replay::ReplayArgs),
+    /// Hold a snapshot of a lake, so that it stays readable
+    Pin(commands::pins::PinArgs),
+    /// Let a pin go
+    Unpin(commands::pins::UnpinArgs),
+    /// List the pins, who holds them and why
+    Pins(commands::pins::PinsArgs),
+    /// Expire what nobody needs, and delete its files
+    Maintain(commands::maintain::MaintainArgs),
     /// Run the data tests on what is committed
     Test(commands::test::TestArgs),
     /// Take over a table that something else made

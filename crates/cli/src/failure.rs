@@ -143,10 +143,14 @@ impl From<RunnerError> for Failure {
             | RunnerError::Plan(_)
             | RunnerError::NoRun(_)
             | RunnerError::NoScript { .. } => Failure::usage(with_sources(&error)),
-            RunnerError::CatalogNotYet { .. } | RunnerError::StoreNotYet => Failure::advised(Exit::Usage, &error),
             RunnerError::Engine(error) => error.into(),
-            RunnerError::Open(_) => Failure::internal(with_sources(&error))
-                .with_hint("the store's file and its folder must be yours to read and write; `pintail doctor` checks"),
+            RunnerError::Open(ref open) => {
+                let hint = match open.is_on_server() {
+                    true => "the server must be there, and its user must be allowed to make the schema `pintail_store`",
+                    false => "the store's file and its folder must be yours to read and write; `pintail doctor` checks",
+                };
+                Failure::internal(with_sources(&error)).with_hint(hint)
+            }
             RunnerError::Read(_) | RunnerError::Write(_) | RunnerError::Runtime(_) => {
                 Failure::internal(with_sources(&error))
             }

@@ -35,6 +35,22 @@ struct JsonError {
 /// Phrases that decide the class whatever the exception type says, most specific first.
 const PHRASES: &[(&str, ErrorClass)] = &[
     ("Interrupted!", ErrorClass::Cancelled),
+    // A lost server says so first, whatever was being done; what was sent is settled by a look-up.
+    ("server closed the connection unexpectedly", ErrorClass::Transient),
+    ("terminating connection due to", ErrorClass::Transient),
+    ("SSL connection has been closed unexpectedly", ErrorClass::Transient),
+    ("no connection to the server", ErrorClass::Transient),
+    ("the database system is starting up", ErrorClass::Transient),
+    ("the database system is shutting down", ErrorClass::Transient),
+    ("the database system is in recovery mode", ErrorClass::Transient),
+    ("the database system is not yet accepting connections", ErrorClass::Transient),
+    ("Connection refused", ErrorClass::Transient),
+    ("could not receive data from server", ErrorClass::Transient),
+    ("could not send data to server", ErrorClass::Transient),
+    ("too many clients already", ErrorClass::Transient),
+    ("remaining connection slots are reserved", ErrorClass::Transient),
+    ("Failed to execute query \"ROLLBACK\":", ErrorClass::Transient),
+    ("Failed to execute query \"COMMIT\": server", ErrorClass::Transient),
     ("Transaction conflict", ErrorClass::Conflict),
     ("Exceeded the maximum retry count", ErrorClass::Conflict),
     // On a SQLite catalog a true conflict shows as a lock error at COMMIT.
@@ -43,7 +59,6 @@ const PHRASES: &[(&str, ErrorClass)] = &[
     ("database is locked", ErrorClass::Transient),
     ("Conflicting lock is held", ErrorClass::Transient),
     ("GetValueInternal on a value that is NULL", ErrorClass::Transient),
-    ("server closed the connection unexpectedly", ErrorClass::Transient),
     ("Could not connect to server", ErrorClass::Transient),
     ("No space left on device", ErrorClass::User),
     ("database has been invalidated", ErrorClass::Bug),
@@ -96,6 +111,11 @@ impl EngineMessage {
     /// Returns whether the text says that no file has the name or fits the pattern.
     pub fn is_no_file(&self) -> bool {
         self.message.starts_with("No files found that match the pattern")
+    }
+
+    /// Returns whether the text says that there is no object at an address, or none that fits a pattern.
+    pub fn is_no_object(&self) -> bool {
+        self.is_no_file() || self.message.contains("404 (Not Found)") || self.message.contains("HTTP 404")
     }
 
     /// Returns whether the text says that a statement would write a database that is attached for reading.
@@ -188,6 +208,25 @@ mod tests {
         assert_eq!(class("IO Error: Could not set lock: Conflicting lock is held"), ErrorClass::Transient);
         assert_eq!(class("INTERNAL Error: Calling GetValueInternal on a value that is NULL"), ErrorClass::Transient);
         assert_eq!(class("IO Error: server closed the connection unexpectedly"), ErrorClass::Transient);
+        let lost = [
+            "IO Error: terminating connection due to administrator command",
+            "IO Error: SSL connection has been closed unexpectedly",
+            "IO Error: no connection to the server",
+            "IO Error: FATAL:  the database system is starting up",
+            "IO Error: FATAL:  the database system is shutting down",
+            "IO Error: FATAL:  the database system is in recovery mode",
+            "IO Error: FATAL:  the database system is not yet accepting connections",
+            "IO Error: Unable to connect to Postgres at \"host='db'\": connection to server failed: Connection refused",
+            "IO Error: could not receive data from server: Connection reset by peer",
+            "IO Error: could not send data to server: Broken pipe",
+            "IO Error: FATAL:  sorry, too many clients already",
+            "IO Error: FATAL:  remaining connection slots are reserved for non-replication superuser connections",
+            "TransactionContext Error: Failed to commit: Failed to execute query \"ROLLBACK\": ",
+            "TransactionContext Error: Failed to commit: Failed to execute query \"COMMIT\": server closed",
+        ];
+        for text in lost {
+            assert_eq!(class(text), ErrorClass::Transient, "{text}");
+        }
         assert_eq!(class("INTERRUPT Error: Interrupted!"), ErrorClass::Cancelled);
         assert_eq!(class("INTERNAL Error: SetMin or SetMax called with Value"), ErrorClass::Bug);
         assert_eq!(

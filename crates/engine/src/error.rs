@@ -60,22 +60,71 @@ pub enum EngineError {
         reason: String,
     },
     /// The lake has never been written.
-    #[error("lake `{lake}` does not exist yet ({}); the first script that writes to it makes it", .catalog.display())]
+    #[error("lake `{lake}` does not exist yet ({catalog}); the first script that writes to it makes it")]
     LakeMissing {
         /// The lake.
         lake: String,
-        /// Its catalog file.
-        catalog: PathBuf,
+        /// Its catalog's file or database.
+        catalog: String,
     },
     /// Another process held the lake's lock for too long.
-    #[error("another process has been writing lake `{lake}` for {seconds} s (lock {}); nothing was changed, try again", .lock.display())]
+    #[error(
+        "another process has been writing lake `{lake}` for {seconds} s (lock {lock}); nothing was changed, try again"
+    )]
     LakeBusy {
         /// The lake.
         lake: String,
         /// How long we waited.
         seconds: u64,
-        /// The lock file.
-        lock: PathBuf,
+        /// The lock file, or what it is on Postgres.
+        lock: String,
+    },
+    /// A connection of ours to Postgres failed.
+    #[error("could not {operation} (Postgres, {place}): {reason}")]
+    Postgres {
+        /// What was being done.
+        operation: &'static str,
+        /// Host, port, user and database.
+        place: String,
+        /// What the server or the network said.
+        reason: String,
+        /// How to react.
+        class: ErrorClass,
+    },
+    /// The database of a Postgres catalog is not there.
+    #[error("Postgres has no database `{database}`; a lake lives in a database of its own: make it by `{command}`")]
+    DatabaseMissing {
+        /// Its name.
+        database: String,
+        /// What makes it.
+        command: String,
+    },
+    /// The server cannot take the connections that a run needs.
+    #[error(
+        "lake `{lake}` needs {needed} connections to Postgres with {slots} slots, but only {free} of the server's {limit} \
+         are free; lower `slots` in `[run]`, or raise `max_connections`"
+    )]
+    TooFewConnections {
+        /// The lake.
+        lake: String,
+        /// What a run needs at most.
+        needed: u64,
+        /// With so many slots.
+        slots: u64,
+        /// What the server can still take.
+        free: u64,
+        /// What it can take in all, without those that it reserves.
+        limit: u64,
+    },
+    /// No configured store has the place.
+    #[error(
+        "{url} lies in no object store that pintail.toml configures{hint}; add `[object_store.<name>]` with its `url`"
+    )]
+    NoObjectStore {
+        /// The place.
+        url: String,
+        /// `; configured are …`, or empty.
+        hint: String,
     },
     /// The user stopped what waited for another process.
     #[error("stopped on request while waiting for another process to finish writing lake `{lake}`")]
@@ -122,6 +171,20 @@ pub enum EngineError {
     },
 }
 
+/// Returns the words of `error` and of what caused it, without repetition.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 fn looked_in(folders: &[PathBuf]) -> String {
     folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -146,12 +209,16 @@ impl EngineError {
             EngineError::NotCommitted { .. } => ErrorClass::Conflict,
             EngineError::Stopped { .. } => ErrorClass::Cancelled,
             EngineError::Guard(error) => error.class(),
+            EngineError::Postgres { class, .. } => *class,
+            EngineError::TooFewConnections { .. } => ErrorClass::Transient,
             EngineError::Answer { .. } => ErrorClass::Bug,
             EngineError::LibraryVersion { .. }
             | EngineError::ExtensionMissing { .. }
             | EngineError::ExtensionBroken { .. }
             | EngineError::CatalogRefused { .. }
             | EngineError::LakeMissing { .. }
+            | EngineError::DatabaseMissing { .. }
+            | EngineError::NoObjectStore { .. }
             | EngineError::File { .. } => ErrorClass::User,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How long a step waits for other processes, all in all, before it gives up with nothing changed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A point in the write protocol; each lies between two steps that can be torn apart by a crash.
+/// A point in the write protocol or in the upkeep of a lake; each lies between two steps that can be torn apart by a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultPoint {
     /// The lease is held, nothing is staged.
@@ -25,10 +25,16 @@ pub enum FaultPoint {
     Committed,
     /// The store knows, the lease is still held.
     Remembered,
+    /// Upkeep has copied what expiry would destroy; nothing is expired.
+    Kept,
+    /// Upkeep has expired a chunk of snapshots.
+    Expired,
+    /// Upkeep has deleted files, not yet those without an owner.
+    Cleaned,
 }
 
 impl FaultPoint {
-    /// Every point, in the order of the protocol.
+    /// Every point of a write, in the order of the protocol.
     pub const ALL: [FaultPoint; 7] = [
         FaultPoint::Leased,
         FaultPoint::Staged,
@@ -38,6 +44,9 @@ impl FaultPoint {
         FaultPoint::Committed,
         FaultPoint::Remembered,
     ];
+
+    /// The points of the upkeep of a lake, in its order.
+    pub const UPKEEP: [FaultPoint; 3] = [FaultPoint::Kept, FaultPoint::Expired, FaultPoint::Cleaned];
 
     /// Returns the point's name as a test writes it.
     pub fn name(self) -> &'static str {
@@ -49,6 +58,9 @@ impl FaultPoint {
             FaultPoint::Stamped => "stamped",
             FaultPoint::Committed => "committed",
             FaultPoint::Remembered => "remembered",
+            FaultPoint::Kept => "kept",
+            FaultPoint::Expired => "expired",
+            FaultPoint::Cleaned => "cleaned",
         }
     }
 }
@@ -91,6 +103,7 @@ impl Faults {
             }
             let point = FaultPoint::ALL
                 .into_iter()
+                .chain(FaultPoint::UPKEEP)
                 .find(|point| point.name() == name)
                 .ok_or_else(|| format!("`{name}` is no fault point"))?;
             let fault = match action.split_once(':') {

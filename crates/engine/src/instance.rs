@@ -12,6 +12,7 @@ use pintail_core::sql::Literal;
 
 use crate::error::EngineError;
 use crate::native::{DUCKDB_VERSION, Extension, ExtensionFolders};
+use crate::object_store::{self, ObjectStore};
 use crate::redact::Redactor;
 use crate::session::Session;
 
@@ -30,6 +31,10 @@ pub struct InstanceOptions {
     pub temp_limit: Option<u64>,
     /// Relative paths in SQL are relative to this folder.
     pub project_root: Option<PathBuf>,
+    /// Object stores that lakes and scripts may reach.
+    pub object_stores: Vec<ObjectStore>,
+    /// Whether scripts reach object stores from the start.
+    pub reaches_objects: bool,
     /// Passes every message and statement.
     pub redactor: Redactor,
 }
@@ -39,6 +44,7 @@ pub struct Instance {
     connection: Connection,
     options: InstanceOptions,
     loaded: RefCell<BTreeSet<Extension>>,
+    settled: RefCell<BTreeSet<String>>,
 }
 
 impl Instance {
@@ -66,7 +72,11 @@ impl Instance {
         if found != DUCKDB_VERSION {
             return Err(EngineError::LibraryVersion { found, wanted: DUCKDB_VERSION });
         }
-        Ok(Self { connection, options, loaded: RefCell::default() })
+        let instance = Self { connection, options, loaded: RefCell::default(), settled: RefCell::default() };
+        if instance.options.reaches_objects {
+            instance.reach_stores()?;
+        }
+        Ok(instance)
     }
 
     /// Loads `extension` unless this instance has it.
@@ -84,6 +94,34 @@ impl Instance {
             },
         })?;
         self.loaded.borrow_mut().insert(extension);
+        Ok(())
+    }
+
+    /// Sends settings or secrets of the whole instance, once.
+    pub(crate) fn settle(&self, purpose: &'static str, sql: &str) -> Result<(), EngineError> {
+        if self.settled.borrow().contains(sql) {
+            return Ok(());
+        }
+        let redactor = &self.options.redactor;
+        let sent = self.connection.execute_batch(sql);
+        sent.map_err(|error| EngineError::statement(purpose, sql, &error, redactor))?;
+        self.settled.borrow_mut().insert(sql.to_owned());
+        Ok(())
+    }
+
+    /// Makes sure that what lies at `url` can be reached: httpfs is loaded, and the store has its secret.
+    pub fn reach(&self, url: &str) -> Result<(), EngineError> {
+        if url.starts_with("s3://") && !self.options.object_stores.iter().any(|store| store.holds(url)) {
+            return Err(object_store::none_for(url, &self.options.object_stores));
+        }
+        self.reach_stores()
+    }
+
+    fn reach_stores(&self) -> Result<(), EngineError> {
+        self.load(Extension::Httpfs)?;
+        for store in &self.options.object_stores {
+            self.settle("give DuckDB the key of an object store", &store.secret())?;
+        }
         Ok(())
     }
 

@@ -13,23 +13,36 @@ use crate::error::EngineError;
 use crate::instance::Instance;
 use crate::lane::Lane;
 use crate::native::Extension;
+use crate::postgres::PostgresLocation;
 use crate::session::Session;
 
 mod commits;
 mod create;
+pub mod maintain;
+mod server;
 mod slices;
+mod versions;
+
+pub use server::ServerFacts;
 
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
 pub use slices::{Feed, LiveTable, live_tables, newest_stamps};
+pub use versions::{at_version, fold_again, read_old_versions, snapshot, snapshot_at, snapshots, stays, table_at};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";
+
+/// DuckLake repeats the catalog's part of a commit that another process forestalled; its own pauses are long, and grow fast.
+const RETRIES: &str = "SET GLOBAL ducklake_max_retry_count = 30; SET GLOBAL ducklake_retry_wait_ms = 20; \
+                       SET GLOBAL ducklake_retry_backoff = 1.2";
 
 /// Where a lake's catalog is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Catalog {
     /// A SQLite file, in WAL mode.
     Sqlite(PathBuf),
+    /// A Postgres database of the lake's own.
+    Postgres(PostgresLocation),
 }
 
 /// One lake as configured.
@@ -67,10 +80,31 @@ impl TableFacts {
 }
 
 impl LakeLocation {
-    /// Returns the catalog's file.
-    pub fn catalog_file(&self) -> &Path {
-        let Catalog::Sqlite(path) = &self.catalog;
-        path
+    /// Returns the catalog's file, where it is one.
+    pub fn catalog_file(&self) -> Option<&Path> {
+        match &self.catalog {
+            Catalog::Sqlite(path) => Some(path),
+            Catalog::Postgres(_) => None,
+        }
+    }
+
+    /// Returns the catalog as a person names it.
+    pub fn catalog_text(&self) -> String {
+        match &self.catalog {
+            Catalog::Sqlite(path) => path.display().to_string(),
+            Catalog::Postgres(location) => format!("Postgres, {location}"),
+        }
+    }
+
+    /// Returns whether two writes that delete nothing still conflict when they fill one slice at once. On SQLite every
+    /// transaction is alone; on Postgres DuckLake sees two plain inserts, and the write has to touch a fence.
+    pub fn conflicts_on_empty_delete(&self) -> bool {
+        matches!(self.catalog, Catalog::Sqlite(_))
+    }
+
+    /// Returns whether the catalog has to be kept open between steps: only a file has.
+    pub fn needs_keeper(&self) -> bool {
+        matches!(self.catalog, Catalog::Sqlite(_))
     }
 
     /// Returns the alias under which the engine writes; scripts never see it.
@@ -85,12 +119,23 @@ impl LakeLocation {
 
     /// Returns the lake's commit lane.
     pub fn lane(&self) -> Lane {
-        Lane::of_catalog(self.name.as_str(), self.catalog_file())
+        match &self.catalog {
+            Catalog::Sqlite(path) => Lane::of_catalog(self.name.as_str(), path),
+            Catalog::Postgres(location) => Lane::of_postgres(self.name.as_str(), location),
+        }
     }
 
-    /// Returns whether the catalog file is there.
-    pub fn exists(&self) -> bool {
-        self.catalog_file().exists()
+    /// Returns whether the lake is there; a server that cannot be asked is an error.
+    pub fn exists(&self) -> Result<bool, EngineError> {
+        match &self.catalog {
+            Catalog::Sqlite(path) => Ok(path.exists()),
+            Catalog::Postgres(location) => server::holds_lake(location),
+        }
+    }
+
+    /// Returns the error of a lake that is not there.
+    pub fn missing(&self) -> EngineError {
+        EngineError::LakeMissing { lake: self.name.to_string(), catalog: self.catalog_text() }
     }
 
     /// Attaches the lake for writing under its write alias, making it when it does not exist.
@@ -145,28 +190,57 @@ impl LakeLocation {
     }
 
     fn require(&self) -> Result<(), EngineError> {
-        match self.exists() {
+        match self.exists()? {
             true => Ok(()),
-            false => {
-                Err(EngineError::LakeMissing { lake: self.name.to_string(), catalog: self.catalog_file().to_owned() })
-            }
+            false => Err(self.missing()),
         }
     }
 
     fn load_extensions(&self, instance: &Instance) -> Result<(), EngineError> {
         instance.load(Extension::DuckLake)?;
-        instance.load(Extension::SqliteScanner)?;
-        if self.data.contains("://") {
-            instance.load(Extension::Httpfs)?;
+        match &self.catalog {
+            Catalog::Sqlite(_) => instance.load(Extension::SqliteScanner)?,
+            Catalog::Postgres(location) => {
+                instance.load(Extension::PostgresScanner)?;
+                instance.settle("retry often and soon", RETRIES)?;
+                if let Some(password) = location.password() {
+                    instance.settle("give DuckDB the catalog's password", &self.secret(password))?;
+                }
+            }
         }
-        Ok(())
+        match self.data.contains("://") {
+            true => instance.reach(&self.data),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the statement that keeps the password out of every other text.
+    fn secret(&self, password: &str) -> String {
+        let (name, password) = (Ident::new(self.secret_name()), Literal::new(password));
+        format!("CREATE OR REPLACE TEMPORARY SECRET {name} (TYPE postgres, PASSWORD {password})")
+    }
+
+    fn secret_name(&self) -> String {
+        format!("_pt_catalog_{}", self.name)
     }
 
     fn attach(&self, session: &Session, purpose: &'static str, alias: &str, options: &str) -> Result<(), EngineError> {
+        let (target, meta) = match &self.catalog {
+            Catalog::Sqlite(path) => (
+                format!("ducklake:sqlite:{}", path.display()),
+                ", META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT 5000".to_owned(),
+            ),
+            Catalog::Postgres(location) => (
+                format!("ducklake:postgres:{}", location.dsn()),
+                match location.password() {
+                    Some(_) => format!(", META_SECRET {}", Literal::new(self.secret_name())),
+                    None => String::new(),
+                },
+            ),
+        };
         let sql = format!(
-            "ATTACH {} AS {} ({options}DATA_PATH {}, OVERRIDE_DATA_PATH true, META_JOURNAL_MODE 'WAL', \
-             META_BUSY_TIMEOUT 5000, DATA_INLINING_ROW_LIMIT 0)",
-            Literal::new(format!("ducklake:sqlite:{}", self.catalog_file().display())),
+            "ATTACH {} AS {} ({options}DATA_PATH {}, OVERRIDE_DATA_PATH true{meta}, DATA_INLINING_ROW_LIMIT 0)",
+            Literal::new(target),
             Ident::new(alias),
             Literal::new(self.data.clone()),
         );
@@ -233,6 +307,34 @@ pub fn table_facts(
         false => partition_spec(session, alias, id)?,
     };
     Ok(Some(TableFacts { id: TableId(id), is_view, schema: schema_of(columns), partition }))
+}
+
+/// Returns which of `names`, schemas and tables, no table or view of the lake has at its head.
+pub fn absent_names<'n>(
+    session: &Session,
+    alias: &str,
+    names: &[(&'n str, &'n str)],
+) -> Result<Vec<(&'n str, &'n str)>, EngineError> {
+    let lower = |name: &(&str, &str)| (name.0.to_lowercase(), name.1.to_lowercase());
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let wanted: Vec<String> = names.iter().map(|(_, table)| Literal::new(table.to_lowercase()).to_string()).collect();
+    let found: Vec<(String, String)> = session.rows(
+        "look for the tables",
+        &format!(
+            "SELECT lower(s.schema_name), x.name
+             FROM (SELECT schema_id, lower(table_name) AS name FROM {metadata}.ducklake_table WHERE end_snapshot IS NULL
+                   UNION ALL
+                   SELECT schema_id, lower(view_name) FROM {metadata}.ducklake_view WHERE end_snapshot IS NULL) x
+             JOIN {metadata}.ducklake_schema s ON s.schema_id = x.schema_id AND s.end_snapshot IS NULL
+             WHERE x.name IN ({wanted})",
+            metadata = metadata(alias),
+            wanted = wanted.join(", ")
+        ),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(names.iter().copied().filter(|name| !found.contains(&lower(name))).collect())
 }
 
 /// Returns described columns as a schema.

@@ -3,6 +3,10 @@
 //! Held from BEGIN to the look-up of the stamp. In one process concurrent transactions with DDL corrupt DuckLake's
 //! memory; between processes any commit of another one during ours fails ours on a SQLite catalog. The file lock is
 //! freed by the kernel when its holder dies.
+//!
+//! On Postgres transactions of several processes may overlap, since DuckLake finds their conflicts; each holds an advisory
+//! lock shared, so that what must be alone (making the lake, expiry) can take it exclusively. The server frees it when the
+//! connection of its holder ends.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -10,42 +14,71 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use sqlx::postgres::PgConnection;
+
 use crate::error::EngineError;
+use crate::postgres::{self, PostgresLocation};
 
 /// How long a transaction waits for other processes when its caller says nothing else.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The advisory lock of a lake's transactions, in the catalog's own database.
+const TRANSACTIONS: i64 = 0x7069_6e74_6169_6c01;
+
+/// Postgres's code for a lock that did not come in time.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// The lane of one lake.
 #[derive(Clone, Debug)]
 pub struct Lane {
     lake: String,
-    lock_path: PathBuf,
+    beyond: Beyond,
     mutex: Arc<Mutex<()>>,
+}
+
+/// What keeps other processes out.
+#[derive(Clone, Debug)]
+enum Beyond {
+    File(PathBuf),
+    Postgres(PostgresLocation),
+}
+
+/// Whether others may be in the lane at the same time, where the catalog allows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Shared,
+    Exclusive,
 }
 
 /// The right to be in a lake transaction; dropped after the look-up.
 #[derive(Debug)]
 pub struct LanePass<'a> {
-    // Dropped in this order: the file first, so that another process may go on as soon as another thread may.
-    _file: File,
+    // Dropped in this order: the other processes' lock first, so that another process may go on as soon as another
+    // thread may.
+    _held: Held,
     _process: MutexGuard<'a, ()>,
+}
+
+#[derive(Debug)]
+enum Held {
+    File(#[expect(dead_code, reason = "the lock is the file's, and ends with it")] File),
+    Postgres { location: PostgresLocation, connection: Option<PgConnection>, mode: Mode },
 }
 
 impl Lane {
     /// Returns the lane of the lake whose SQLite catalog is `catalog`; one per file in this process.
     pub fn of_catalog(lake: &str, catalog: &Path) -> Self {
-        static LANES: OnceLock<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>> = OnceLock::new();
         let path = std::path::absolute(catalog).unwrap_or_else(|_| catalog.to_owned());
-        let mutex = LANES
-            .get_or_init(Mutex::default)
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(path.clone())
-            .or_default()
-            .clone();
+        let mutex = mutex_of(&format!("sqlite:{}", path.display()));
         let mut lock_path = path.into_os_string();
         lock_path.push(".lock");
-        Self { lake: lake.to_owned(), lock_path: PathBuf::from(lock_path), mutex }
+        Self { lake: lake.to_owned(), beyond: Beyond::File(PathBuf::from(lock_path)), mutex }
+    }
+
+    /// Returns the lane of the lake whose catalog is the database at `location`; one per connection text in this process.
+    pub fn of_postgres(lake: &str, location: &PostgresLocation) -> Self {
+        let mutex = mutex_of(&format!("postgres:{}", location.dsn()));
+        Self { lake: lake.to_owned(), beyond: Beyond::Postgres(location.clone()), mutex }
     }
 
     /// Waits for the lane and for other processes.
@@ -55,46 +88,139 @@ impl Lane {
 
     /// Waits for the lane and, for as long as `patience`, for other processes, unless `is_stopped` says to give up.
     pub fn enter_within(&self, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<LanePass<'_>, EngineError> {
-        // A panic inside the lane has rolled back or will be seen by the check of the next transaction.
-        let process = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&self.lock_path)
-            .map_err(|source| self.file_error("open the lock file", source))?;
-        self.lock(&file, patience, is_stopped)?;
-        Ok(LanePass { _file: file, _process: process })
+        self.enter_as(Mode::Shared, patience, is_stopped)
     }
 
-    fn lock(&self, file: &File, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), EngineError> {
-        let started = Instant::now();
-        let mut pause = Duration::from_micros(200);
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::Error(source)) => return Err(self.file_error("lock", source)),
-                Err(TryLockError::WouldBlock) if is_stopped() => {
-                    return Err(EngineError::Stopped { lake: self.lake.clone() });
-                }
-                Err(TryLockError::WouldBlock) if patience <= started.elapsed() => {
-                    return Err(EngineError::LakeBusy {
-                        lake: self.lake.clone(),
-                        seconds: patience.as_secs(),
-                        lock: self.lock_path.clone(),
-                    });
-                }
-                Err(TryLockError::WouldBlock) => {
-                    // A blocking lock could not be given up; commits take tens of milliseconds.
-                    std::thread::park_timeout(pause);
-                    pause = (pause * 2).min(Duration::from_millis(10));
-                }
+    /// Waits until no other process is in a transaction of the lake, and keeps all of them out.
+    pub fn enter_exclusively(&self) -> Result<LanePass<'_>, EngineError> {
+        self.enter_as(Mode::Exclusive, PATIENCE, &|| false)
+    }
+
+    fn enter_as(
+        &self,
+        mode: Mode,
+        patience: Duration,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<LanePass<'_>, EngineError> {
+        // A panic inside the lane has rolled back or will be seen by the check of the next transaction.
+        let process = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = Wait { lane: self, started: Instant::now(), patience, is_stopped };
+        let held = match &self.beyond {
+            // The file's lock keeps everybody out.
+            Beyond::File(path) => Held::File(lock_file(path, &wait)?),
+            Beyond::Postgres(location) => lock_postgres(location, mode, &wait)?,
+        };
+        Ok(LanePass { _held: held, _process: process })
+    }
+}
+
+/// How long somebody waits, and what ends it.
+struct Wait<'a> {
+    lane: &'a Lane,
+    started: Instant,
+    patience: Duration,
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Wait<'_> {
+    /// Fails when the wait has been long enough.
+    fn go_on(&self, lock: &str) -> Result<(), EngineError> {
+        if (self.is_stopped)() {
+            return Err(EngineError::Stopped { lake: self.lane.lake.clone() });
+        }
+        if self.patience <= self.started.elapsed() {
+            return Err(EngineError::LakeBusy {
+                lake: self.lane.lake.clone(),
+                seconds: self.patience.as_secs(),
+                lock: lock.to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn mutex_of(catalog: &str) -> Arc<Mutex<()>> {
+    static LANES: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
+    let mut lanes = LANES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    lanes.entry(catalog.to_owned()).or_default().clone()
+}
+
+fn lock_file(path: &Path, wait: &Wait<'_>) -> Result<File, EngineError> {
+    let failed = |operation| {
+        let path = path.to_owned();
+        move |source| EngineError::File { operation, path, source }
+    };
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    let file = opened.map_err(failed("open the lock file"))?;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+            Err(TryLockError::WouldBlock) => {
+                wait.go_on(&path.display().to_string())?;
+                // A blocking lock could not be given up; commits take tens of milliseconds.
+                std::thread::park_timeout(pause);
+                pause = (pause * 2).min(Duration::from_millis(10));
             }
         }
     }
+}
 
-    fn file_error(&self, operation: &'static str, source: std::io::Error) -> EngineError {
-        EngineError::File { operation, path: self.lock_path.clone(), source }
+fn lock_postgres(location: &PostgresLocation, mode: Mode, wait: &Wait<'_>) -> Result<Held, EngineError> {
+    let place = location.clone();
+    let mut connection = postgres::wait(async move { postgres::take(&place).await })??;
+    loop {
+        let (back, locked) = postgres::wait(try_lock(connection, mode))?;
+        connection = back;
+        match locked {
+            Ok(()) => {
+                return Ok(Held::Postgres { location: location.clone(), connection: Some(connection), mode });
+            }
+            Err(error) if is_not_available(&error) => wait.go_on("an advisory lock of the catalog's database")?,
+            Err(error) => return Err(location.failed("take the lake's lock", &error)),
+        }
+    }
+}
+
+/// Asks for the lock for a moment: long enough to be queued before those who come later, short enough to be stopped.
+async fn try_lock(mut connection: PgConnection, mode: Mode) -> (PgConnection, Result<(), sqlx::Error>) {
+    let sql = match mode {
+        Mode::Shared => "SELECT pg_advisory_lock_shared($1)",
+        Mode::Exclusive => "SELECT pg_advisory_lock($1)",
+    };
+    let limited = sqlx::query("SET lock_timeout = '250ms'").execute(&mut connection).await;
+    let locked = match limited {
+        Ok(_) => sqlx::query(sql).bind(TRANSACTIONS).execute(&mut connection).await.map(|_| ()),
+        Err(error) => Err(error),
+    };
+    (connection, locked)
+}
+
+fn is_not_available(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).as_deref() == Some(LOCK_NOT_AVAILABLE)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Held::Postgres { location, connection, mode } = self else { return };
+        let Some(mut connection) = connection.take() else { return };
+        let sql = match mode {
+            Mode::Shared => "SELECT pg_advisory_unlock_shared($1)",
+            Mode::Exclusive => "SELECT pg_advisory_unlock($1)",
+        };
+        let location = location.clone();
+        let freed = postgres::wait(async move {
+            let unlocked = sqlx::query_scalar::<_, bool>(sql).bind(TRANSACTIONS).fetch_one(&mut connection).await;
+            // A connection whose lock is in doubt is closed, which frees it.
+            if matches!(unlocked, Ok(true)) {
+                postgres::put_back(&location, connection);
+            }
+            unlocked
+        });
+        if let Ok(Err(error)) = freed {
+            tracing::warn!(%error, "the connection that held the lake's lock was lost");
+        }
     }
 }
 
@@ -102,8 +228,19 @@ impl Lane {
 mod tests {
     use std::time::Duration;
 
-    use super::Lane;
+    use pintail_testkit::services::database;
+    use secrecy::SecretString;
+
+    use super::{Beyond, Lane};
     use crate::error::EngineError;
+    use crate::postgres::PostgresLocation;
+
+    fn lock_of(lane: &Lane) -> std::path::PathBuf {
+        match &lane.beyond {
+            Beyond::File(path) => path.clone(),
+            Beyond::Postgres(location) => panic!("{location}"),
+        }
+    }
 
     #[test]
     fn who_waits_for_another_process_gives_up_in_time_or_on_request() {
@@ -111,10 +248,11 @@ mod tests {
         let catalog = folder.path().join("lake.sqlite");
         let lane = Lane::of_catalog("main", &catalog);
         // A lock of another open file is to this lane what one of another process is.
-        let other = std::fs::File::create(&lane.lock_path).unwrap();
+        let other = std::fs::File::create(lock_of(&lane)).unwrap();
         other.lock().unwrap();
         let busy = lane.enter_within(Duration::ZERO, &|| false).unwrap_err();
-        assert!(matches!(&busy, EngineError::LakeBusy { lock, .. } if *lock == lane.lock_path), "{busy}");
+        let path = lock_of(&lane).display().to_string();
+        assert!(matches!(&busy, EngineError::LakeBusy { lock, .. } if *lock == path), "{busy}");
         let stopped = lane.enter_within(Duration::from_secs(3600), &|| true).unwrap_err();
         assert!(matches!(stopped, EngineError::Stopped { .. }), "{stopped}");
         other.unlock().unwrap();
@@ -131,5 +269,28 @@ mod tests {
         assert!(second.mutex.try_lock().is_err());
         drop(pass);
         assert!(second.enter().is_ok());
+    }
+
+    #[test]
+    fn on_postgres_transactions_of_processes_overlap_and_who_must_be_alone_waits_for_them() {
+        let database = database();
+        let password = Some(SecretString::from(database.password()));
+        let location = |extra: &str| {
+            let text = format!("{}{extra}", database.connection_without_password());
+            PostgresLocation::parse(&text, password.clone()).unwrap()
+        };
+        // Another connection text is to this process what another process is.
+        let (here, there) = (location(""), location(" application_name=other"));
+        let (here, there) = (Lane::of_postgres("main", &here), Lane::of_postgres("main", &there));
+        let (first, second) = (here.enter().unwrap(), there.enter().unwrap());
+        drop(second);
+        let busy = there.enter_as(super::Mode::Exclusive, Duration::ZERO, &|| false).unwrap_err();
+        assert!(matches!(busy, EngineError::LakeBusy { .. }), "{busy}");
+        drop(first);
+        let alone = there.enter_exclusively().unwrap();
+        let stopped = here.enter_within(Duration::from_secs(3600), &|| true).unwrap_err();
+        assert!(matches!(stopped, EngineError::Stopped { .. }), "{stopped}");
+        drop(alone);
+        assert!(here.enter().is_ok());
     }
 }

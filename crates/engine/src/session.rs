@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use duckdb::{Connection, InterruptHandle, Row};
-use pintail_core::sql::Statement;
+use pintail_core::sql::{Ident, Statement};
 
 use crate::error::EngineError;
 use crate::redact::Redactor;
@@ -31,11 +31,12 @@ pub struct Session {
     connection: Connection,
     redactor: Redactor,
     sent: RefCell<Vec<SentStatement>>,
+    used: RefCell<Option<String>>,
 }
 
 impl Session {
     pub(crate) fn new(connection: Connection, redactor: Redactor) -> Self {
-        Self { connection, redactor, sent: RefCell::default() }
+        Self { connection, redactor, sent: RefCell::default(), used: RefCell::default() }
     }
 
     /// Returns the handle that interrupts whatever this session is doing, from any thread.
@@ -51,6 +52,16 @@ impl Session {
     /// Returns what was sent since the last call, in order.
     pub fn take_sent(&self) -> Vec<SentStatement> {
         self.sent.take()
+    }
+
+    /// Makes the attached database `alias` the one in which unqualified names are looked for, unless it is so already.
+    pub fn use_database(&self, alias: &str) -> Result<(), EngineError> {
+        if self.used.borrow().as_deref() == Some(alias) {
+            return Ok(());
+        }
+        self.batch("use the default lake", &format!("USE {}", Ident::new(alias)))?;
+        self.used.replace(Some(alias.to_owned()));
+        Ok(())
     }
 
     /// Runs one statement and returns the number of rows that it says it changed (0 for DDL).

@@ -3,11 +3,14 @@
 //! Only the look-up of the stamp counts as success: a COMMIT after an aborted statement returns Ok and stores nothing.
 //! Dropping an uncommitted transaction rolls it back.
 
+use backon::BlockingRetryable as _;
 use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::sql::{Ident, Literal, Statement};
 
+use crate::classify::ErrorClass;
 use crate::error::EngineError;
 use crate::lake::{self, Commit, Concern};
+use crate::postgres;
 use crate::session::Session;
 
 /// An open transaction.
@@ -74,7 +77,7 @@ impl<'a> WriteTransaction<'a> {
         if sent.is_err() {
             roll_back(self.session);
         }
-        let found = lake::find_attempt(self.session, &self.alias, self.snapshot, words.attempt);
+        let found = self.look_up(words.attempt);
         match (found, sent) {
             (Ok(Some(snapshot)), _) => Ok(snapshot),
             (Ok(None), Err(error)) => Err(error),
@@ -83,6 +86,13 @@ impl<'a> WriteTransaction<'a> {
                 Err(EngineError::OutcomeUnknown { attempt: words.attempt.to_string(), source: Box::new(source) })
             }
         }
+    }
+
+    /// Looks the attempt up, and again for a while when the catalog's server does not answer: nothing may be repeated
+    /// before its outcome is known.
+    fn look_up(&self, attempt: &AttemptId) -> Result<Option<SnapshotId>, EngineError> {
+        let look_up = || lake::find_attempt(self.session, &self.alias, self.snapshot, attempt);
+        look_up.retry(postgres::patience()).when(|error: &EngineError| error.class() == ErrorClass::Transient).call()
     }
 
     /// Rolls back on request.

@@ -8,7 +8,8 @@ use pintail_core::id::{AttemptId, RunId, StepId};
 use pintail_core::sql::Statement;
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::{Fields, Row, Tx, json, micros, words};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::{Fields, json, micros, words};
 use crate::error::{ErrorClass, ReadContext, ReadError, WriteContext, WriteError};
 use crate::open::Store;
 use crate::run::Pins;
@@ -103,36 +104,39 @@ impl Store {
     /// Records that an attempt began; its step is running from now on.
     pub async fn start_attempt(&self, attempt: &NewAttempt) -> Result<(), WriteError> {
         let operation = || format!("start attempt {} of step {}", attempt.number, attempt.step);
-        let mut tx = self.begin_write().await.writing(operation)?;
-        let sql = "
-            UPDATE step SET status = 'running', started = coalesce(started, $3)
-            WHERE project = $1 AND id = $2 AND status IN ('planned', 'running')";
-        let changed = sqlx::query(sql)
-            .bind(self.project_text())
-            .bind(attempt.step.as_str())
-            .bind(micros(attempt.started))
-            .execute(&mut *tx)
-            .await
-            .writing(operation)?;
-        if changed.rows_affected() == 0 {
-            return Err(WriteError::NotOpen { operation: operation() });
-        }
-        self.insert_attempt(&mut tx, attempt).await.writing(operation)?;
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            let sql = "
+                UPDATE step SET status = 'running', started = coalesce(started, $3)
+                WHERE project = $1 AND id = $2 AND status IN ('planned', 'running')";
+            let changed = query(sql)
+                .bind(self.project_text())
+                .bind(attempt.step.as_str())
+                .bind(micros(attempt.started))
+                .execute(&mut tx)
+                .await
+                .writing(operation)?;
+            if changed == 0 {
+                return Err(WriteError::NotOpen { operation: operation() });
+            }
+            self.insert_attempt(&mut tx, attempt).await.writing(operation)?;
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
-    async fn insert_attempt(&self, tx: &mut Tx<'_>, attempt: &NewAttempt) -> Result<(), sqlx::Error> {
+    async fn insert_attempt(&self, tx: &mut Tx, attempt: &NewAttempt) -> Result<(), sqlx::Error> {
         let sql = "
             INSERT INTO attempt (project, id, step, number, status, pins, started, statements)
             VALUES ($1, $2, $3, $4, 'running', $5, $6, '[]')";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(attempt.id.as_str())
             .bind(attempt.step.as_str())
             .bind(attempt.number)
             .bind(json(&attempt.pins))
             .bind(micros(attempt.started))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         Ok(())
     }
@@ -140,36 +144,37 @@ impl Store {
     /// Records that the attempt's COMMIT is about to be sent. Call it before the COMMIT: it is what healing looks for.
     pub async fn mark_committing(&self, id: &AttemptId) -> Result<(), WriteError> {
         let operation = || format!("mark attempt {id} as committing");
-        let mut tx = self.begin_write().await.writing(operation)?;
-        let sql = "
-            UPDATE attempt SET status = 'committing'
-            WHERE project = $1 AND id = $2 AND status IN ('running', 'committing')";
-        let query = sqlx::query(sql).bind(self.project_text()).bind(id.as_str());
-        let changed = query.execute(&mut *tx).await.writing(operation)?;
-        if changed.rows_affected() == 0 {
-            return Err(WriteError::NotOpen { operation: operation() });
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            let sql = "
+                UPDATE attempt SET status = 'committing'
+                WHERE project = $1 AND id = $2 AND status IN ('running', 'committing')";
+            let query = query(sql).bind(self.project_text()).bind(id.as_str());
+            let changed = query.execute(&mut tx).await.writing(operation)?;
+            if changed == 0 {
+                return Err(WriteError::NotOpen { operation: operation() });
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
     /// Records how an attempt ended that has no materialization to record, such as a script that writes nothing.
     pub async fn finish_attempt(&self, id: &AttemptId, end: &AttemptEnd) -> Result<(), WriteError> {
         let operation = || format!("finish attempt {id}");
-        let mut tx = self.begin_write().await.writing(operation)?;
-        let found = self.end_attempt(&mut tx, id, end).await.writing(operation)?;
-        if !found {
-            return Err(WriteError::NotOpen { operation: operation() });
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            let found = self.end_attempt(&mut tx, id, end).await.writing(operation)?;
+            if !found {
+                return Err(WriteError::NotOpen { operation: operation() });
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
     /// Ends an attempt unless it is committed; returns whether there was one.
-    pub(crate) async fn end_attempt(
-        &self,
-        tx: &mut Tx<'_>,
-        id: &AttemptId,
-        end: &AttemptEnd,
-    ) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn end_attempt(&self, tx: &mut Tx, id: &AttemptId, end: &AttemptEnd) -> Result<bool, sqlx::Error> {
         debug_assert!(
             !matches!(end.status, AttemptStatus::Running | AttemptStatus::Committing),
             "an attempt ends in an end state"
@@ -177,7 +182,7 @@ impl Store {
         let sql = "
             UPDATE attempt SET status = $3, finished = $4, error_class = $5, error = $6, statements = $7
             WHERE project = $1 AND id = $2 AND status <> 'committed'";
-        let changed = sqlx::query(sql)
+        let changed = query(sql)
             .bind(self.project_text())
             .bind(id.as_str())
             .bind(end.status.as_str())
@@ -185,24 +190,24 @@ impl Store {
             .bind(end.error_class.map(ErrorClass::as_str))
             .bind(end.error.as_deref())
             .bind(json(&end.statements))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
-        Ok(0 < changed.rows_affected())
+        Ok(0 < changed)
     }
 
     /// Returns an attempt, or `None` when there is no such attempt.
     pub async fn attempt(&self, id: &AttemptId) -> Result<Option<Attempt>, ReadError> {
         let sql = "SELECT * FROM attempt WHERE project = $1 AND id = $2";
-        let row = sqlx::query(sql).bind(self.project_text()).bind(id.as_str()).fetch_optional(self.readers()).await;
+        let row = query(sql).bind(self.project_text()).bind(id.as_str()).read_optional(self.database()).await;
         row.and_then(|row| row.as_ref().map(Attempt::from_row).transpose()).reading(|| format!("attempt {id}"))
     }
 
-    pub(crate) async fn read_attempts_of_run(&self, tx: &mut Tx<'_>, run: &RunId) -> Result<Vec<Attempt>, sqlx::Error> {
+    pub(crate) async fn read_attempts_of_run(&self, tx: &mut Tx, run: &RunId) -> Result<Vec<Attempt>, sqlx::Error> {
         let sql = "
             SELECT attempt.* FROM step JOIN attempt ON attempt.project = step.project AND attempt.step = step.id
             WHERE step.project = $1 AND step.run = $2
             ORDER BY step.position, attempt.number";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(&mut **tx).await?;
+        let rows = query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(tx).await?;
         rows.iter().map(Attempt::from_row).collect()
     }
 }

@@ -4,7 +4,8 @@
 
 use pintail_core::id::{LakeName, SnapshotId};
 
-use crate::encoding::{Fields, Tx};
+use crate::database::{Tx, query};
+use crate::encoding::Fields;
 use crate::error::{ReadContext, ReadError};
 use crate::open::Store;
 
@@ -12,14 +13,14 @@ impl Store {
     /// Returns the last snapshot of `lake` whose stamps were taken in; `None` before the first time.
     pub async fn lake_cursor(&self, lake: &LakeName) -> Result<Option<SnapshotId>, ReadError> {
         let sql = "SELECT snapshot FROM lake_cursor WHERE project = $1 AND lake = $2";
-        let row = sqlx::query(sql).bind(self.project_text()).bind(lake.as_str()).fetch_optional(self.readers()).await;
+        let row = query(sql).bind(self.project_text()).bind(lake.as_str()).read_optional(self.database()).await;
         row.and_then(|row| row.map(|row| row.integer("snapshot").map(SnapshotId)).transpose())
             .reading(|| format!("the cursor of lake {lake}"))
     }
 
     pub(crate) async fn advance_cursor(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         lake: &LakeName,
         upto: SnapshotId,
     ) -> Result<(), sqlx::Error> {
@@ -27,7 +28,7 @@ impl Store {
             INSERT INTO lake_cursor (project, lake, snapshot) VALUES ($1, $2, $3)
             ON CONFLICT (project, lake) DO UPDATE SET snapshot = excluded.snapshot
             WHERE lake_cursor.snapshot < excluded.snapshot";
-        sqlx::query(sql).bind(self.project_text()).bind(lake.as_str()).bind(upto.0).execute(&mut **tx).await?;
+        query(sql).bind(self.project_text()).bind(lake.as_str()).bind(upto.0).execute(tx).await?;
         Ok(())
     }
 }

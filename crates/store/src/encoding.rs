@@ -1,7 +1,6 @@
 //! How values become columns and back: times as microseconds, JSON as text, states as words.
 //!
-//! Every decode that fails is a `ColumnDecode` error that names the column. The aliases name the one backend of today;
-//! nothing outside this file, `open` and `migrate` says SQLite.
+//! Every decode that fails is a `ColumnDecode` error that names the column.
 
 use std::error::Error;
 use std::fmt;
@@ -10,13 +9,6 @@ use chrono::{DateTime, Utc};
 use pintail_core::partition::{PartitionKey, Window};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
-use sqlx::{Row as _, Transaction};
-
-pub(crate) type Backend = Sqlite;
-pub(crate) type Connection = SqliteConnection;
-pub(crate) type Row = SqliteRow;
-pub(crate) type Tx<'t> = Transaction<'t, Backend>;
 
 /// A closed set of states that is stored as words.
 pub(crate) trait Word: Copy + 'static {
@@ -123,24 +115,6 @@ pub(crate) trait Fields {
         let start = self.optional_time("window_start")?;
         let end = self.optional_time("window_end")?;
         Ok(start.zip(end).map(|(start, end)| Window { start, end }))
-    }
-}
-
-impl Fields for Row {
-    fn text(&self, column: &'static str) -> Result<String, sqlx::Error> {
-        self.try_get(column)
-    }
-
-    fn optional_text(&self, column: &'static str) -> Result<Option<String>, sqlx::Error> {
-        self.try_get(column)
-    }
-
-    fn integer(&self, column: &'static str) -> Result<i64, sqlx::Error> {
-        self.try_get(column)
-    }
-
-    fn optional_integer(&self, column: &'static str) -> Result<Option<i64>, sqlx::Error> {
-        self.try_get(column)
     }
 }
 

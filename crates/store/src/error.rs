@@ -1,9 +1,14 @@
 //! Errors of the store: one enum for opening, one for reading, one for writing, each with its class.
 //!
-//! Retry policy reads the class, never the text. A store that is locked is `transient`; one that cannot be used as it
-//! is (another program's file, a newer version, a full disk) is the `user`'s; anything else is a `bug`.
+//! Retry policy reads the class, never the text. A store that is locked or whose server went away is `transient`; one
+//! that cannot be used as it is (another program's file, a newer version, a full disk, a wrong password) is the `user`'s;
+//! anything else is a `bug`.
 
 use std::path::PathBuf;
+
+use sqlx::error::DatabaseError as _;
+use sqlx::postgres::PgDatabaseError;
+use sqlx::sqlite::SqliteError;
 
 use crate::encoding::words;
 
@@ -23,24 +28,27 @@ words! {
     }
 }
 
+/// How the place of a store on a server begins.
+pub(crate) const SERVER_PLACE: &str = "on Postgres";
+
 /// Opening a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file belongs to another program.
-    #[error("open the store {}: it is not a Pintail store; name another file in `[store] url`", path.display())]
+    /// The file, or the schema in the database, belongs to another program.
+    #[error("open the store {place}: it is not a Pintail store; name another place in `[store] url`")]
     NotAStore {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        place: String,
     },
     /// The store was written by a newer Pintail.
     #[error(
-        "open the store {}: it has schema version {found}, this pintail knows versions up to {known}; use a newer pintail",
-        path.display()
+        "open the store {place}: it has schema version {found}, this pintail knows versions up to {known}; use a newer \
+         pintail"
     )]
     Newer {
-        /// The file.
-        path: PathBuf,
-        /// The version in the file.
+        /// The store.
+        place: String,
+        /// The version in the store.
         found: i64,
         /// The newest version that this binary knows.
         known: i64,
@@ -53,21 +61,43 @@ pub enum OpenError {
         /// Why.
         source: std::io::Error,
     },
+    /// The connection text cannot be used.
+    #[error("open the store {place}: {reason}")]
+    Connection {
+        /// The store.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The database refused.
-    #[error("open the store {}", path.display())]
+    #[error("open the store {place}")]
     Database {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        place: String,
         /// Why.
         source: sqlx::Error,
     },
 }
 
 impl OpenError {
+    /// Returns whether the store is on a server, and not in a file.
+    pub fn is_on_server(&self) -> bool {
+        match self {
+            OpenError::Folder { .. } => false,
+            OpenError::Connection { .. } => true,
+            OpenError::NotAStore { place } | OpenError::Newer { place, .. } | OpenError::Database { place, .. } => {
+                place.starts_with(SERVER_PLACE)
+            }
+        }
+    }
+
     /// Returns what the caller may do about it.
     pub fn class(&self) -> ErrorClass {
         match self {
-            OpenError::NotAStore { .. } | OpenError::Newer { .. } | OpenError::Folder { .. } => ErrorClass::User,
+            OpenError::NotAStore { .. }
+            | OpenError::Newer { .. }
+            | OpenError::Folder { .. }
+            | OpenError::Connection { .. } => ErrorClass::User,
             OpenError::Database { source, .. } => class_of(source),
         }
     }
@@ -169,17 +199,58 @@ const SQLITE_FULL: i32 = 13;
 const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_NOTADB: i32 = 26;
 
-/// Returns the primary result code of a database error; the higher bits of an extended code only refine it.
+/// Returns the primary result code of an error of SQLite; the higher bits of an extended code only refine it.
 fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
+    let error = error.as_database_error()?.try_downcast_ref::<SqliteError>()?;
+    let code: i32 = error.code()?.parse().ok()?;
     Some(code & 0xff)
 }
+
+/// Returns the five characters that Postgres gives an error.
+fn sql_state(error: &sqlx::Error) -> Option<String> {
+    let error = error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?;
+    Some(error.code().to_owned())
+}
+
+/// Returns whether a server is there but not ready yet, as after a crash.
+pub(crate) fn is_starting(error: &sqlx::Error) -> bool {
+    sql_state(error).as_deref() == Some(CANNOT_CONNECT_NOW)
+}
+
+/// Returns whether the connection was lost, or the transaction was given up for another's sake, so that the same again
+/// may well succeed at once.
+pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
+    if matches!(error, sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed) {
+        return true;
+    }
+    sql_state(error).is_some_and(|state| LOST.contains(&state.as_str()) || state.starts_with(CONNECTION_EXCEPTION))
+}
+
+const CONNECTION_EXCEPTION: &str = "08";
+const CANNOT_CONNECT_NOW: &str = "57P03";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// Serialization failure, deadlock, too many connections, shutdown by an administrator, crash of another session, starting.
+const LOST: [&str; 6] = ["40001", "40P01", "53300", "57P01", "57P02", CANNOT_CONNECT_NOW];
+
+/// The user's to change: the server's disk is full, it is a reader, wrong name or password, no such database, no right.
+const USERS_STATES: [&str; 6] = ["53100", "25006", "28000", "28P01", "3D000", "42501"];
 
 fn class_of(error: &sqlx::Error) -> ErrorClass {
     const USERS: [i32; 7] =
         [SQLITE_PERM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_NOTADB];
-    if is_locked(error) || matches!(error, sqlx::Error::PoolTimedOut) {
+    if is_locked(error) || is_lost(error) || matches!(error, sqlx::Error::PoolTimedOut) {
         return ErrorClass::Transient;
+    }
+    if matches!(error, sqlx::Error::Configuration(_) | sqlx::Error::Tls(_)) {
+        return ErrorClass::User;
+    }
+    if let Some(state) = sql_state(error) {
+        return match state.as_str() {
+            LOCK_NOT_AVAILABLE => ErrorClass::Transient,
+            state if USERS_STATES.contains(&state) => ErrorClass::User,
+            _ => ErrorClass::Bug,
+        };
     }
     match primary_code(error) {
         Some(code) if USERS.contains(&code) => ErrorClass::User,

@@ -9,7 +9,8 @@ use pintail_core::id::{AttemptId, LakeName, RunId, SnapshotId, StepId};
 use pintail_core::partition::PartitionKey;
 use pintail_core::sql::stamp::StampEntry;
 
-use crate::encoding::{Fields, Row, Tx};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::Fields;
 use crate::error::{WriteContext, WriteError};
 use crate::materialization::{MaterializationStatus, NewMaterialization, OnKnownAttempt, Origin};
 use crate::open::Store;
@@ -53,18 +54,24 @@ impl Store {
         upto: SnapshotId,
     ) -> Result<Ingested, WriteError> {
         let operation = || format!("take in the stamps of lake {lake} up to snapshot {upto}");
-        let mut tx = self.begin_write().await.writing(operation)?;
-        let ingested = self.ingest(&mut tx, lake, stamps, upto).await.writing(operation)?;
-        tx.commit().await.writing(operation)?;
-        Ok(ingested)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            let ingested = self.ingest(&mut tx, lake, stamps, upto).await.writing(operation)?;
+            tx.commit().await.writing(operation)?;
+            Ok(ingested)
+        })
+        .await
     }
 
     /// Forgets what the lake itself knows: its materializations, schemas and cursor. Failures stay, they are nowhere else.
     pub async fn forget_lake_state(&self, lake: &LakeName) -> Result<(), WriteError> {
         let operation = || format!("forget the state of lake {lake}");
-        let mut tx = self.begin_write().await.writing(operation)?;
-        self.forget(&mut tx, lake).await.writing(operation)?;
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            self.forget(&mut tx, lake).await.writing(operation)?;
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
     /// Replaces the state of `lake` by what all its stamps say, in one transaction: a crash leaves the old state.
@@ -76,16 +83,19 @@ impl Store {
         upto: SnapshotId,
     ) -> Result<Ingested, WriteError> {
         let operation = || format!("rebuild the state of lake {lake} up to snapshot {upto}");
-        let mut tx = self.begin_write().await.writing(operation)?;
-        self.forget(&mut tx, lake).await.writing(operation)?;
-        let ingested = self.ingest(&mut tx, lake, stamps, upto).await.writing(operation)?;
-        tx.commit().await.writing(operation)?;
-        Ok(ingested)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            self.forget(&mut tx, lake).await.writing(operation)?;
+            let ingested = self.ingest(&mut tx, lake, stamps, upto).await.writing(operation)?;
+            tx.commit().await.writing(operation)?;
+            Ok(ingested)
+        })
+        .await
     }
 
     async fn ingest(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         lake: &LakeName,
         stamps: &[LakeStamp],
         upto: SnapshotId,
@@ -112,33 +122,33 @@ impl Store {
         Ok(ingested)
     }
 
-    async fn forget(&self, tx: &mut Tx<'_>, lake: &LakeName) -> Result<(), sqlx::Error> {
+    async fn forget(&self, tx: &mut Tx, lake: &LakeName) -> Result<(), sqlx::Error> {
         const STATEMENTS: [&str; 3] = [
             "DELETE FROM materialization WHERE project = $1 AND lake = $2 AND status IN ('materialized', 'unchanged')",
             "DELETE FROM asset_schema WHERE project = $1 AND lake = $2",
             "DELETE FROM lake_cursor WHERE project = $1 AND lake = $2",
         ];
         for sql in STATEMENTS {
-            sqlx::query(sql).bind(self.project_text()).bind(lake.as_str()).execute(&mut **tx).await?;
+            query(sql).bind(self.project_text()).bind(lake.as_str()).execute(tx).await?;
         }
         Ok(())
     }
 
     /// Ends the attempts that a stamp proves and that are not running: a running one may have more commits to come, and
     /// its own process, or whoever finds the run crashed, ends it.
-    async fn settle_attempts_in_doubt(&self, tx: &mut Tx<'_>) -> Result<u64, sqlx::Error> {
+    async fn settle_attempts_in_doubt(&self, tx: &mut Tx) -> Result<u64, sqlx::Error> {
         let sql = "
             SELECT attempt.id, attempt.step, made.asset, made.partition, made.snapshot
             FROM attempt
             JOIN materialization AS made ON made.project = attempt.project AND made.attempt = attempt.id
             WHERE attempt.project = $1 AND attempt.status IN ('committing', 'failed', 'cancelled')
                 AND made.status = 'materialized' AND made.strategy <> 'part'";
-        let rows = sqlx::query(sql).bind(self.project_text()).fetch_all(&mut **tx).await?;
+        let rows = query(sql).bind(self.project_text()).fetch_all(tx).await?;
         self.settle(tx, &rows).await
     }
 
     /// Ends every attempt of a run that a stamp proves, running ones too: call it when the run has ended.
-    pub(crate) async fn settle_attempts_of_run(&self, tx: &mut Tx<'_>, run: &RunId) -> Result<u64, sqlx::Error> {
+    pub(crate) async fn settle_attempts_of_run(&self, tx: &mut Tx, run: &RunId) -> Result<u64, sqlx::Error> {
         let sql = "
             SELECT attempt.id, attempt.step, made.asset, made.partition, made.snapshot
             FROM step
@@ -146,11 +156,11 @@ impl Store {
             JOIN materialization AS made ON made.project = attempt.project AND made.attempt = attempt.id
             WHERE step.project = $1 AND step.run = $2
                 AND attempt.status <> 'committed' AND made.status = 'materialized' AND made.strategy <> 'part'";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(&mut **tx).await?;
+        let rows = query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(tx).await?;
         self.settle(tx, &rows).await
     }
 
-    async fn settle(&self, tx: &mut Tx<'_>, rows: &[Row]) -> Result<u64, sqlx::Error> {
+    async fn settle(&self, tx: &mut Tx, rows: &[Row]) -> Result<u64, sqlx::Error> {
         let mut settled = 0;
         for row in rows {
             let proven = ProvenAttempt::from_row(row)?;
@@ -160,7 +170,7 @@ impl Store {
         Ok(settled)
     }
 
-    async fn settle_one(&self, tx: &mut Tx<'_>, proven: &ProvenAttempt) -> Result<(), sqlx::Error> {
+    async fn settle_one(&self, tx: &mut Tx, proven: &ProvenAttempt) -> Result<(), sqlx::Error> {
         // The sub-queries read the materialization, so that times and counts come from one place.
         const END_ATTEMPT: &str = "
             UPDATE attempt SET status = 'committed', error_class = NULL, error = NULL,
@@ -173,9 +183,9 @@ impl Store {
                     FROM materialization AS made WHERE made.project = step.project AND made.attempt = $3)
             WHERE project = $1 AND id = $2 AND status NOT IN ('materialized', 'unchanged')";
         let attempt = proven.attempt.as_str();
-        sqlx::query(END_ATTEMPT).bind(self.project_text()).bind(attempt).execute(&mut **tx).await?;
-        let step = sqlx::query(END_STEP).bind(self.project_text()).bind(proven.step.as_str()).bind(attempt);
-        step.execute(&mut **tx).await?;
+        query(END_ATTEMPT).bind(self.project_text()).bind(attempt).execute(tx).await?;
+        let step = query(END_STEP).bind(self.project_text()).bind(proven.step.as_str()).bind(attempt);
+        step.execute(tx).await?;
         let announcement = Announcement {
             attempt: &proven.attempt,
             asset: &proven.asset,

@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 use pintail_core::id::{AttemptId, RunId, StepId};
 
-use crate::encoding::{Fields, Row, Tx, micros, words};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::{Fields, micros, words};
 use crate::error::{ReadContext, ReadError, WriteContext, WriteError};
 use crate::open::Store;
 
@@ -42,18 +43,21 @@ impl Store {
     /// Appends lines in their order, in one transaction.
     pub async fn append_log(&self, lines: &[LogLine]) -> Result<(), WriteError> {
         let operation = || format!("append {} log lines", lines.len());
-        let mut tx = self.begin_write().await.writing(operation)?;
-        for line in lines {
-            self.insert_line(&mut tx, line).await.writing(operation)?;
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            for line in lines {
+                self.insert_line(&mut tx, line).await.writing(operation)?;
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
-    async fn insert_line(&self, tx: &mut Tx<'_>, line: &LogLine) -> Result<(), sqlx::Error> {
+    async fn insert_line(&self, tx: &mut Tx, line: &LogLine) -> Result<(), sqlx::Error> {
         let sql = "
             INSERT INTO log (project, run, step, attempt, at, level, text)
             VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(line.run.as_str())
             .bind(line.step.as_ref().map(StepId::as_str))
@@ -61,7 +65,7 @@ impl Store {
             .bind(micros(line.at))
             .bind(line.level.as_str())
             .bind(&line.text)
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         Ok(())
     }
@@ -69,7 +73,7 @@ impl Store {
     /// Returns the log of a run in the order in which it was appended.
     pub async fn run_log(&self, run: &RunId) -> Result<Vec<LogLine>, ReadError> {
         let sql = "SELECT * FROM log WHERE project = $1 AND run = $2 ORDER BY id";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(self.readers()).await;
+        let rows = query(sql).bind(self.project_text()).bind(run.as_str()).read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(LogLine::from_row).collect()).reading(|| format!("the log of run {run}"))
     }
 }

@@ -12,7 +12,8 @@ use pintail_core::id::{AttemptId, LakeName, RunId, ScriptHash, ScriptName, Snaps
 use pintail_core::partition::{PartitionKey, Window};
 use pintail_core::sql::stamp::StampEntry;
 
-use crate::encoding::{Fields, Row, Tx, count, json, micros, words};
+use crate::database::{Row, Tx, query};
+use crate::encoding::{Fields, count, json, micros, words};
 use crate::error::{ReadContext, ReadError};
 use crate::open::Store;
 use crate::run::Pins;
@@ -206,12 +207,12 @@ impl Store {
     /// Writes a row; returns whether the table changed.
     pub(crate) async fn insert_materialization(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         row: &NewMaterialization<'_>,
         on_known: OnKnownAttempt,
     ) -> Result<bool, sqlx::Error> {
         let entry = row.entry;
-        let changed = sqlx::query(on_known.insert_sql())
+        let changed = query(on_known.insert_sql())
             .bind(self.project_text())
             .bind(&entry.asset)
             .bind(entry.partition.as_ref().map(PartitionKey::as_str))
@@ -238,18 +239,18 @@ impl Store {
             .bind(micros(row.started))
             .bind(micros(row.finished))
             .bind(row.error.map(json))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
-        Ok(0 < changed.rows_affected())
+        Ok(0 < changed)
     }
 
     /// Returns the newest materializations of an asset, newest first, failures among them by their place in time.
     pub async fn asset_history(&self, asset: &AssetKey, limit: u32) -> Result<Vec<Materialization>, ReadError> {
         let sql = "
             SELECT * FROM materialization WHERE project = $1 AND asset = $2
-            ORDER BY finished DESC, snapshot DESC, id DESC LIMIT $3";
-        let query = sqlx::query(sql).bind(self.project_text()).bind(asset.as_str()).bind(limit);
-        let rows = query.fetch_all(self.readers()).await;
+            ORDER BY finished DESC, snapshot DESC NULLS LAST, id DESC LIMIT $3";
+        let query = query(sql).bind(self.project_text()).bind(asset.as_str()).bind(limit);
+        let rows = query.read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(Materialization::from_row).collect())
             .reading(|| format!("the history of {asset}"))
     }
@@ -257,8 +258,8 @@ impl Store {
     /// Returns what an attempt recorded, or `None` when it recorded nothing.
     pub async fn materialization_of(&self, attempt: &AttemptId) -> Result<Option<Materialization>, ReadError> {
         let sql = "SELECT * FROM materialization WHERE project = $1 AND attempt = $2";
-        let query = sqlx::query(sql).bind(self.project_text()).bind(attempt.as_str());
-        let row = query.fetch_optional(self.readers()).await;
+        let query = query(sql).bind(self.project_text()).bind(attempt.as_str());
+        let row = query.read_optional(self.database()).await;
         row.and_then(|row| row.as_ref().map(Materialization::from_row).transpose())
             .reading(|| format!("the materialization of attempt {attempt}"))
     }

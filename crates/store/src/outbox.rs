@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::partition::PartitionKey;
 
-use crate::encoding::{Fields, Row, Tx, micros};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::{Fields, micros};
 use crate::error::{ReadContext, ReadError, WriteContext, WriteError};
 use crate::materialization::AssetKey;
 use crate::open::Store;
@@ -42,18 +43,18 @@ pub(crate) struct Announcement<'a> {
 
 impl Store {
     /// Puts a materialization into the outbox unless it is or was there.
-    pub(crate) async fn announce(&self, tx: &mut Tx<'_>, announcement: Announcement<'_>) -> Result<(), sqlx::Error> {
+    pub(crate) async fn announce(&self, tx: &mut Tx, announcement: Announcement<'_>) -> Result<(), sqlx::Error> {
         let sql = "
             INSERT INTO outbox (project, attempt, asset, partition, snapshot)
             VALUES ($1, $2, $3, $4, $5)
             ON CONFLICT (project, attempt) DO NOTHING";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(announcement.attempt.as_str())
             .bind(announcement.asset)
             .bind(announcement.partition.map(PartitionKey::as_str))
             .bind(announcement.snapshot.map(|snapshot| snapshot.0))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         Ok(())
     }
@@ -61,19 +62,22 @@ impl Store {
     /// Returns what waits for delivery, oldest first.
     pub async fn undelivered(&self, limit: u32) -> Result<Vec<OutboxRow>, ReadError> {
         let sql = "SELECT * FROM outbox WHERE project = $1 AND delivered IS NULL ORDER BY id LIMIT $2";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(limit).fetch_all(self.readers()).await;
+        let rows = query(sql).bind(self.project_text()).bind(limit).read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(OutboxRow::from_row).collect()).reading(|| "the outbox".into())
     }
 
     /// Records a delivery; returns whether this call made it, so that of two deliverers one goes on.
     pub async fn mark_delivered(&self, id: OutboxId, at: DateTime<Utc>) -> Result<bool, WriteError> {
         let operation = || format!("mark outbox row {} as delivered", id.0);
-        let mut tx = self.begin_write().await.writing(operation)?;
-        let sql = "UPDATE outbox SET delivered = $3 WHERE project = $1 AND id = $2 AND delivered IS NULL";
-        let query = sqlx::query(sql).bind(self.project_text()).bind(id.0).bind(micros(at));
-        let changed = query.execute(&mut *tx).await.writing(operation)?;
-        tx.commit().await.writing(operation)?;
-        Ok(0 < changed.rows_affected())
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            let sql = "UPDATE outbox SET delivered = $3 WHERE project = $1 AND id = $2 AND delivered IS NULL";
+            let query = query(sql).bind(self.project_text()).bind(id.0).bind(micros(at));
+            let changed = query.execute(&mut tx).await.writing(operation)?;
+            tx.commit().await.writing(operation)?;
+            Ok(0 < changed)
+        })
+        .await
     }
 }
 

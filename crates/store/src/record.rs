@@ -9,7 +9,8 @@ use pintail_core::schema::Schema;
 use pintail_core::sql::stamp::StampEntry;
 
 use crate::attempt::{AttemptEnd, AttemptStatus, RecordedStatement};
-use crate::encoding::{Tx, count, json, micros};
+use crate::database::{Tx, query, retry};
+use crate::encoding::{count, json, micros};
 use crate::error::{ErrorClass, WriteContext, WriteError};
 use crate::materialization::{AssetKey, MaterializationStatus, NewMaterialization, OnKnownAttempt, Origin};
 use crate::open::Store;
@@ -121,18 +122,21 @@ impl Store {
     /// Records a success: materialization, schema version, test results, outbox, and the ends of attempt and step.
     pub async fn record_success(&self, record: &SuccessRecord) -> Result<(), WriteError> {
         let operation = || format!("record the success of attempt {}", record.entry.attempt);
-        let mut tx = self.begin_write().await.writing(operation)?;
-        self.write_version(&mut tx, record).await.writing(operation)?;
-        self.replace_tests(&mut tx, &record.entry.attempt, &record.tests).await.writing(operation)?;
-        let known = self.complete_attempt_and_step(&mut tx, record).await.writing(operation)?;
-        if !known {
-            return Err(WriteError::NotOpen { operation: operation() });
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            self.write_version(&mut tx, record).await.writing(operation)?;
+            self.replace_tests(&mut tx, &record.entry.attempt, &record.tests).await.writing(operation)?;
+            let known = self.complete_attempt_and_step(&mut tx, record).await.writing(operation)?;
+            if !known {
+                return Err(WriteError::NotOpen { operation: operation() });
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
     /// Writes what the success adds to the asset: the row, the columns, the announcement.
-    async fn write_version(&self, tx: &mut Tx<'_>, record: &SuccessRecord) -> Result<(), sqlx::Error> {
+    async fn write_version(&self, tx: &mut Tx, record: &SuccessRecord) -> Result<(), sqlx::Error> {
         let entry = &record.entry;
         let lake = record.version.as_ref().map(|version| &version.lake);
         let snapshot = record.version.as_ref().map(|version| version.snapshot);
@@ -162,21 +166,21 @@ impl Store {
     }
 
     /// Ends attempt and step well, also when a stamp has ended them already; returns whether both are known.
-    async fn complete_attempt_and_step(&self, tx: &mut Tx<'_>, record: &SuccessRecord) -> Result<bool, sqlx::Error> {
+    async fn complete_attempt_and_step(&self, tx: &mut Tx, record: &SuccessRecord) -> Result<bool, sqlx::Error> {
         let sql = "
             UPDATE attempt SET status = 'committed', finished = $3, error_class = NULL, error = NULL, statements = $4
             WHERE project = $1 AND id = $2";
-        let attempt = sqlx::query(sql)
+        let attempt = query(sql)
             .bind(self.project_text())
             .bind(record.entry.attempt.as_str())
             .bind(micros(record.finished))
             .bind(json(&record.statements))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         let sql = "
             UPDATE step SET status = $3, finished = $4, rows = $5, snapshot = $6, timings = $7, error = NULL
             WHERE project = $1 AND id = $2";
-        let step = sqlx::query(sql)
+        let step = query(sql)
             .bind(self.project_text())
             .bind(record.entry.step.as_str())
             .bind(record.kind.step_status().as_str())
@@ -184,36 +188,39 @@ impl Store {
             .bind(record.entry.rows.map(count))
             .bind(record.version.as_ref().map(|version| version.snapshot.0))
             .bind(json(&record.timings))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
-        Ok(0 < attempt.rows_affected() && 0 < step.rows_affected())
+        Ok(0 < attempt && 0 < step)
     }
 
     /// Records a failure: the failed row beside the current version, test results, and the ends of attempt and step.
     pub async fn record_failure(&self, record: &FailureRecord) -> Result<FailureRecorded, WriteError> {
         let operation = || format!("record the failure of attempt {}", record.entry.attempt);
-        let mut tx = self.begin_write().await.writing(operation)?;
-        if self.is_committed(&mut tx, record).await.writing(operation)? {
-            return Ok(FailureRecorded::CommittedMeanwhile);
-        }
-        let found = self.write_failure(&mut tx, record).await.writing(operation)?;
-        if !found {
-            return Err(WriteError::NotOpen { operation: operation() });
-        }
-        tx.commit().await.writing(operation)?;
-        Ok(FailureRecorded::Recorded)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            if self.is_committed(&mut tx, record).await.writing(operation)? {
+                return Ok(FailureRecorded::CommittedMeanwhile);
+            }
+            let found = self.write_failure(&mut tx, record).await.writing(operation)?;
+            if !found {
+                return Err(WriteError::NotOpen { operation: operation() });
+            }
+            tx.commit().await.writing(operation)?;
+            Ok(FailureRecorded::Recorded)
+        })
+        .await
     }
 
-    async fn is_committed(&self, tx: &mut Tx<'_>, record: &FailureRecord) -> Result<bool, sqlx::Error> {
+    async fn is_committed(&self, tx: &mut Tx, record: &FailureRecord) -> Result<bool, sqlx::Error> {
         let sql = "
             SELECT 1 FROM materialization
             WHERE project = $1 AND attempt = $2 AND status IN ('materialized', 'unchanged')";
-        let query = sqlx::query(sql).bind(self.project_text()).bind(record.entry.attempt.as_str());
-        Ok(query.fetch_optional(&mut **tx).await?.is_some())
+        let query = query(sql).bind(self.project_text()).bind(record.entry.attempt.as_str());
+        Ok(query.fetch_optional(tx).await?.is_some())
     }
 
     /// Writes every part of a failure; returns whether the attempt is known.
-    async fn write_failure(&self, tx: &mut Tx<'_>, record: &FailureRecord) -> Result<bool, sqlx::Error> {
+    async fn write_failure(&self, tx: &mut Tx, record: &FailureRecord) -> Result<bool, sqlx::Error> {
         if let Some(status) = record.kind.materialization_status() {
             let entry = StampEntry { deleted: 0, inserted: 0, rows: None, ..record.entry.clone() };
             let row = NewMaterialization {

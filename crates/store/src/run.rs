@@ -10,7 +10,8 @@ use chrono::{DateTime, Utc};
 use pintail_core::id::{LakeName, PresenceId, RunId, SnapshotId, StepId};
 
 use crate::attempt::Attempt;
-use crate::encoding::{Fields, Row, Tx, json, micros, words};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::{Fields, json, micros, words};
 use crate::error::{ReadContext, ReadError, WriteContext, WriteError};
 use crate::open::Store;
 use crate::step::Step;
@@ -113,53 +114,59 @@ impl Store {
     }
 
     async fn insert_run(&self, run: &NewRun) -> Result<(), sqlx::Error> {
-        let mut tx = self.begin_write().await?;
-        let sql = "
-            INSERT INTO run (project, id, status, command, triggered_by, pins, owner, started)
-            VALUES ($1, $2, 'running', $3, $4, $5, $6, $7)";
-        sqlx::query(sql)
-            .bind(self.project_text())
-            .bind(run.id.as_str())
-            .bind(json(&run.command))
-            .bind(&run.triggered_by)
-            .bind(json(&run.pins))
-            .bind(run.owner.as_str())
-            .bind(micros(run.started))
-            .execute(&mut *tx)
-            .await?;
-        tx.commit().await
+        retry(|| async {
+            let mut tx = self.begin_write().await?;
+            let sql = "
+                INSERT INTO run (project, id, status, command, triggered_by, pins, owner, started)
+                VALUES ($1, $2, 'running', $3, $4, $5, $6, $7)";
+            query(sql)
+                .bind(self.project_text())
+                .bind(run.id.as_str())
+                .bind(json(&run.command))
+                .bind(&run.triggered_by)
+                .bind(json(&run.pins))
+                .bind(run.owner.as_str())
+                .bind(micros(run.started))
+                .execute(&mut tx)
+                .await?;
+            tx.commit().await
+        })
+        .await
     }
 
     /// Records how a run ended, and ends what it left open. A run ends once.
     pub async fn finish_run(&self, id: &RunId, end: &RunEnd) -> Result<(), WriteError> {
         debug_assert!(end.status != RunStatus::Running, "a run does not end as running");
         let operation = || format!("finish run {id}");
-        let mut tx = self.begin_write().await.writing(operation)?;
-        self.close_open_steps(&mut tx, id, end).await.writing(operation)?;
-        let open = self.count_open_steps(&mut tx, id).await.writing(operation)?;
-        if 0 < open {
-            return Err(WriteError::OpenSteps { run: id.to_string(), open });
-        }
-        let sql = "
-            UPDATE run SET status = $3, finished = $4, error = $5
-            WHERE project = $1 AND id = $2 AND status = 'running'";
-        let changed = sqlx::query(sql)
-            .bind(self.project_text())
-            .bind(id.as_str())
-            .bind(end.status.as_str())
-            .bind(micros(end.finished))
-            .bind(end.error.as_deref())
-            .execute(&mut *tx)
-            .await
-            .writing(operation)?;
-        if changed.rows_affected() == 0 {
-            return Err(WriteError::NotOpen { operation: operation() });
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            self.close_open_steps(&mut tx, id, end).await.writing(operation)?;
+            let open = self.count_open_steps(&mut tx, id).await.writing(operation)?;
+            if 0 < open {
+                return Err(WriteError::OpenSteps { run: id.to_string(), open });
+            }
+            let sql = "
+                UPDATE run SET status = $3, finished = $4, error = $5
+                WHERE project = $1 AND id = $2 AND status = 'running'";
+            let changed = query(sql)
+                .bind(self.project_text())
+                .bind(id.as_str())
+                .bind(end.status.as_str())
+                .bind(micros(end.finished))
+                .bind(end.error.as_deref())
+                .execute(&mut tx)
+                .await
+                .writing(operation)?;
+            if changed == 0 {
+                return Err(WriteError::NotOpen { operation: operation() });
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
     /// Ends the open steps of a run that did not succeed; does nothing for one that did.
-    async fn close_open_steps(&self, tx: &mut Tx<'_>, run: &RunId, end: &RunEnd) -> Result<(), sqlx::Error> {
+    async fn close_open_steps(&self, tx: &mut Tx, run: &RunId, end: &RunEnd) -> Result<(), sqlx::Error> {
         let (planned, under_way, attempt) = match end.status {
             RunStatus::Running | RunStatus::Succeeded => return Ok(()),
             RunStatus::Cancelled => ("cancelled", "cancelled", "cancelled"),
@@ -170,47 +177,47 @@ impl Store {
             UPDATE attempt SET status = $3, finished = $4, error = coalesce(error, $5)
             WHERE project = $1 AND status IN ('running', 'committing')
                 AND step IN (SELECT id FROM step WHERE project = $1 AND run = $2)";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(run.as_str())
             .bind(attempt)
             .bind(micros(end.finished))
             .bind(format!("the run ended as {}", end.status))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         let sql = "
             UPDATE step SET status = CASE status WHEN 'planned' THEN $3 ELSE $4 END, finished = $5
             WHERE project = $1 AND run = $2 AND status IN ('planned', 'running')";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(run.as_str())
             .bind(planned)
             .bind(under_way)
             .bind(micros(end.finished))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         Ok(())
     }
 
-    async fn count_open_steps(&self, tx: &mut Tx<'_>, run: &RunId) -> Result<i64, sqlx::Error> {
+    async fn count_open_steps(&self, tx: &mut Tx, run: &RunId) -> Result<i64, sqlx::Error> {
         let sql = "
             SELECT count(*) AS open FROM step
             WHERE project = $1 AND run = $2 AND status IN ('planned', 'running')";
-        let row = sqlx::query(sql).bind(self.project_text()).bind(run.as_str()).fetch_one(&mut **tx).await?;
+        let row = query(sql).bind(self.project_text()).bind(run.as_str()).fetch_one(tx).await?;
         row.integer("open")
     }
 
     /// Returns the runs that are under way, oldest first; those whose owner is dead have crashed.
     pub async fn running_runs(&self) -> Result<Vec<Run>, ReadError> {
         let sql = "SELECT * FROM run WHERE project = $1 AND status = 'running' ORDER BY started, id";
-        let rows = sqlx::query(sql).bind(self.project_text()).fetch_all(self.readers()).await;
+        let rows = query(sql).bind(self.project_text()).read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(Run::from_row).collect()).reading(|| "the running runs".into())
     }
 
     /// Returns the newest runs, newest first.
     pub async fn list_runs(&self, limit: u32) -> Result<Vec<Run>, ReadError> {
         let sql = "SELECT * FROM run WHERE project = $1 ORDER BY started DESC, id DESC LIMIT $2";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(limit).fetch_all(self.readers()).await;
+        let rows = query(sql).bind(self.project_text()).bind(limit).read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(Run::from_row).collect()).reading(|| "the list of runs".into())
     }
 
@@ -221,9 +228,9 @@ impl Store {
 
     /// Reads in one transaction, so that the parts belong to one moment.
     async fn read_run_detail(&self, id: &RunId) -> Result<Option<RunDetail>, sqlx::Error> {
-        let mut tx = self.readers().begin().await?;
+        let mut tx = self.database().begin_read().await?;
         let sql = "SELECT * FROM run WHERE project = $1 AND id = $2";
-        let row = sqlx::query(sql).bind(self.project_text()).bind(id.as_str()).fetch_optional(&mut *tx).await?;
+        let row = query(sql).bind(self.project_text()).bind(id.as_str()).fetch_optional(&mut tx).await?;
         let Some(row) = row else { return Ok(None) };
         let run = Run::from_row(&row)?;
         let steps = self.read_steps(&mut tx, id).await?;

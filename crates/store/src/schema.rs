@@ -8,7 +8,8 @@ use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::schema::{Column, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::{Fields, Row, Tx, json};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::{Fields, json};
 use crate::error::{ReadContext, ReadError, WriteContext, WriteError};
 use crate::materialization::AssetKey;
 use crate::open::Store;
@@ -33,7 +34,7 @@ struct StoredColumn {
 }
 
 /// A version that may be new.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenSchema<'a> {
     pub(crate) asset: &'a AssetKey,
     pub(crate) lake: Option<&'a LakeName>,
@@ -55,26 +56,29 @@ impl Store {
             from_snapshot: seen.from_snapshot,
             schema: &seen.schema,
         };
-        let mut tx = self.begin_write().await.writing(operation)?;
-        let changed = self.insert_schema_if_changed(&mut tx, seen).await.writing(operation)?;
-        tx.commit().await.writing(operation)?;
-        Ok(changed)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            let changed = self.insert_schema_if_changed(&mut tx, seen).await.writing(operation)?;
+            tx.commit().await.writing(operation)?;
+            Ok(changed)
+        })
+        .await
     }
 
     pub(crate) async fn insert_schema_if_changed(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         seen: SeenSchema<'_>,
     ) -> Result<bool, sqlx::Error> {
         let columns = encode(seen.schema);
         let sql = "
             SELECT columns FROM asset_schema WHERE project = $1 AND asset = $2 AND version <= $3
             ORDER BY version DESC LIMIT 1";
-        let newest = sqlx::query(sql)
+        let newest = query(sql)
             .bind(self.project_text())
             .bind(seen.asset.as_str())
             .bind(seen.version)
-            .fetch_optional(&mut **tx)
+            .fetch_optional(tx)
             .await?;
         if newest.map(|row| row.text("columns")).transpose()? == Some(columns.clone()) {
             return Ok(false);
@@ -85,22 +89,22 @@ impl Store {
             ON CONFLICT (project, asset, version)
             DO UPDATE SET from_snapshot = excluded.from_snapshot, columns = excluded.columns
             WHERE coalesce(asset_schema.from_snapshot, 0) <= coalesce(excluded.from_snapshot, 0)";
-        let changed = sqlx::query(sql)
+        let changed = query(sql)
             .bind(self.project_text())
             .bind(seen.asset.as_str())
             .bind(seen.version)
             .bind(seen.lake.map(LakeName::as_str))
             .bind(seen.from_snapshot.map(|snapshot| snapshot.0))
             .bind(columns)
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
-        Ok(0 < changed.rows_affected())
+        Ok(0 < changed)
     }
 
     /// Returns the versions of an asset's columns, oldest first.
     pub async fn schema_versions(&self, asset: &AssetKey) -> Result<Vec<SchemaVersion>, ReadError> {
         let sql = "SELECT * FROM asset_schema WHERE project = $1 AND asset = $2 ORDER BY version";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(asset.as_str()).fetch_all(self.readers()).await;
+        let rows = query(sql).bind(self.project_text()).bind(asset.as_str()).read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(SchemaVersion::from_row).collect())
             .reading(|| format!("the schema versions of {asset}"))
     }

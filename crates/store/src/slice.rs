@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use pintail_core::asset::Asset;
 use pintail_core::id::LakeName;
 use pintail_core::partition::PartitionKey;
-use sqlx::QueryBuilder;
 
-use crate::encoding::{Backend, Fields, Row, json};
+use crate::database::{Query, Row, query};
+use crate::encoding::{Fields, json};
 use crate::error::{ReadContext, ReadError};
 use crate::materialization::{AssetKey, Materialization};
 use crate::open::Store;
@@ -36,33 +36,34 @@ pub struct SliceState {
 impl Store {
     /// Returns the state of every slice of `assets` (of all assets for `None`), by asset and partition, in one query.
     pub async fn current_slices(&self, assets: Option<&[Asset]>) -> Result<Vec<SliceState>, ReadError> {
-        let mut query = self.slice_query(assets);
-        let rows = query.build().fetch_all(self.readers()).await;
+        let rows = self.slice_query(assets).read_all(self.database()).await;
         rows.and_then(|rows| gather(&rows)).reading(|| "the state of slices".into())
     }
 
-    fn slice_query(&self, assets: Option<&[Asset]>) -> QueryBuilder<Backend> {
-        let mut query = QueryBuilder::new("SELECT 'current' AS side, current_slice.* FROM current_slice");
-        self.push_filter(&mut query, assets);
-        query.push(" UNION ALL SELECT 'failure' AS side, latest_failure.* FROM latest_failure");
-        self.push_filter(&mut query, assets);
-        query
+    fn slice_query(&self, assets: Option<&[Asset]>) -> Query {
+        let filter = self.asset_filter(assets);
+        let sql = format!(
+            "SELECT 'current' AS side, current_slice.* FROM current_slice WHERE project = $1{filter} \
+             UNION ALL SELECT 'failure' AS side, latest_failure.* FROM latest_failure WHERE project = $1{filter}"
+        );
+        let project = query(sql).bind(self.project_text());
+        let Some(assets) = assets else { return project };
+        let keys = assets.iter().map(Asset::to_string);
+        match assets.len() <= FEW_ASSETS {
+            true => keys.fold(project, Query::bind),
+            false => project.bind(json(&keys.collect::<Vec<_>>())),
+        }
     }
 
-    fn push_filter(&self, query: &mut QueryBuilder<Backend>, assets: Option<&[Asset]>) {
-        query.push(" WHERE project = ").push_bind(self.project_text().to_owned());
-        let Some(assets) = assets else { return };
-        query.push(" AND asset IN (");
-        let keys = assets.iter().map(Asset::to_string);
-        if assets.len() <= FEW_ASSETS {
-            let mut list = query.separated(", ");
-            keys.for_each(|key| {
-                list.push_bind(key);
-            });
-        } else {
-            query.push("SELECT value FROM json_each(").push_bind(json(&keys.collect::<Vec<_>>())).push(")");
+    /// Returns the condition on assets, whose values begin at placeholder 2.
+    fn asset_filter(&self, assets: Option<&[Asset]>) -> String {
+        let Some(assets) = assets else { return String::new() };
+        if FEW_ASSETS < assets.len() {
+            return format!(" AND asset IN ({})", self.database().dialect().texts_of_json(2));
         }
-        query.push(")");
+        let places: Vec<String> = (0..assets.len()).map(|at| format!("${}", at + 2)).collect();
+        // No list may be empty in Postgres; NULL is in none.
+        format!(" AND asset IN ({})", if places.is_empty() { "NULL".to_owned() } else { places.join(", ") })
     }
 
     /// Returns one line for each slice of `lake` with all that its stamp holds, so that two states can be compared: a
@@ -76,10 +77,14 @@ impl Store {
                 FROM materialization
                 WHERE project = $1 AND lake = $2 AND status = 'materialized'
             ) AS ranked
-            WHERE place = 1 ORDER BY asset, partition";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(lake.as_str()).fetch_all(self.readers()).await;
+            WHERE place = 1";
+        let rows = query(sql).bind(self.project_text()).bind(lake.as_str()).read_all(self.database()).await;
         rows.and_then(|rows| rows.iter().map(Materialization::from_row).collect::<Result<Vec<_>, _>>())
-            .map(|versions| versions.iter().map(fingerprint_line).collect())
+            .map(|mut versions| {
+                // Sorted here, since the two backends sort texts and NULLs in their own ways.
+                versions.sort_by(|one, other| (&one.asset, &one.partition).cmp(&(&other.asset, &other.partition)));
+                versions.iter().map(fingerprint_line).collect()
+            })
             .reading(|| format!("the state of lake {lake}"))
     }
 }
@@ -154,11 +159,12 @@ mod tests {
     use pintail_core::id::{LakeName, ProjectName, SnapshotId};
     use sqlx::Row as _;
 
-    use crate::Store;
+    use crate::{Store, StoreLocation};
 
     async fn store() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("store.sqlite"), ProjectName("shop".into())).await.unwrap();
+        let location = StoreLocation::Sqlite { path: folder.path().join("store.sqlite") };
+        let store = Store::open(&location, ProjectName("shop".into())).await.unwrap();
         (folder, store)
     }
 
@@ -170,8 +176,9 @@ mod tests {
     async fn check_plan(assets: Option<&[Asset]>, expected: Expect) {
         let (_folder, store) = store().await;
         fill(&store).await;
-        let explained = format!("EXPLAIN QUERY PLAN {}", store.slice_query(assets).sql().as_str());
-        let rows = sqlx::query(sqlx::AssertSqlSafe(explained)).fetch_all(store.readers()).await.unwrap();
+        let explained = format!("EXPLAIN QUERY PLAN {}", store.slice_query(assets).sql());
+        let readers = store.database().sqlite_readers();
+        let rows = sqlx::query(sqlx::AssertSqlSafe(explained)).fetch_all(readers).await.unwrap();
         let lines: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
         expected.assert_eq(&lines.join("\n"));
         let slices = store.current_slices(assets).await.unwrap();
@@ -192,7 +199,7 @@ mod tests {
                 'materialized', 'recorded', 'main', n / 1000 + 1, 1, 0, 1, 'replace', 1, 'h', '{}', '{}', 0, 0
             FROM number";
         let mut tx = store.begin_write().await.unwrap();
-        sqlx::query(sql).execute(&mut *tx).await.unwrap();
+        crate::database::query(sql).execute(&mut tx).await.unwrap();
         tx.commit().await.unwrap();
     }
 

@@ -8,7 +8,8 @@ use pintail_core::id::{RunId, ScriptName, SnapshotId, StepId};
 use pintail_core::partition::PartitionKey;
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::{Fields, Row, Tx, count, json, micros, words};
+use crate::database::{Row, Tx, query, retry};
+use crate::encoding::{Fields, count, json, micros, words};
 use crate::error::{ReadContext, ReadError, WriteContext, WriteError};
 use crate::materialization::AssetKey;
 use crate::open::Store;
@@ -132,18 +133,21 @@ impl Store {
     /// Records all steps of a run as planned, in one transaction.
     pub async fn insert_steps(&self, run: &RunId, steps: &[NewStep]) -> Result<(), WriteError> {
         let operation = || format!("record {} planned steps of run {run}", steps.len());
-        let mut tx = self.begin_write().await.writing(operation)?;
-        for step in steps {
-            self.insert_step(&mut tx, run, step).await.writing(operation)?;
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            for step in steps {
+                self.insert_step(&mut tx, run, step).await.writing(operation)?;
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
-    async fn insert_step(&self, tx: &mut Tx<'_>, run: &RunId, step: &NewStep) -> Result<(), sqlx::Error> {
+    async fn insert_step(&self, tx: &mut Tx, run: &RunId, step: &NewStep) -> Result<(), sqlx::Error> {
         let sql = "
             INSERT INTO step (project, id, run, position, script, asset, partition, reason, status, timings)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'planned', '[]')";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(step.id.as_str())
             .bind(run.as_str())
@@ -152,7 +156,7 @@ impl Store {
             .bind(step.asset.as_ref().map(Asset::to_string))
             .bind(step.partition.as_ref().map(PartitionKey::as_str))
             .bind(&step.reason)
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         Ok(())
     }
@@ -160,21 +164,24 @@ impl Store {
     /// Records how a step ended that wrote nothing; a write ends its step by `record_success` or `record_failure`.
     pub async fn finish_step(&self, id: &StepId, end: &StepEnd) -> Result<(), WriteError> {
         let operation = || format!("finish step {id}");
-        let mut tx = self.begin_write().await.writing(operation)?;
-        let found = self.end_step(&mut tx, id, end).await.writing(operation)?;
-        if !found {
-            return Err(WriteError::NotOpen { operation: operation() });
-        }
-        tx.commit().await.writing(operation)
+        retry(|| async {
+            let mut tx = self.begin_write().await.writing(operation)?;
+            let found = self.end_step(&mut tx, id, end).await.writing(operation)?;
+            if !found {
+                return Err(WriteError::NotOpen { operation: operation() });
+            }
+            tx.commit().await.writing(operation)
+        })
+        .await
     }
 
     /// Ends an open step; returns whether there was one.
-    pub(crate) async fn end_step(&self, tx: &mut Tx<'_>, id: &StepId, end: &StepEnd) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn end_step(&self, tx: &mut Tx, id: &StepId, end: &StepEnd) -> Result<bool, sqlx::Error> {
         debug_assert!(!matches!(end.status, StepStatus::Planned | StepStatus::Running), "a step ends in an end state");
         let sql = "
             UPDATE step SET status = $3, finished = $4, rows = $5, snapshot = $6, timings = $7, error = $8
             WHERE project = $1 AND id = $2 AND status IN ('planned', 'running')";
-        let changed = sqlx::query(sql)
+        let changed = query(sql)
             .bind(self.project_text())
             .bind(id.as_str())
             .bind(end.status.as_str())
@@ -183,21 +190,21 @@ impl Store {
             .bind(end.snapshot.map(|snapshot| snapshot.0))
             .bind(json(&end.timings))
             .bind(end.error.as_ref().map(json))
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
-        Ok(0 < changed.rows_affected())
+        Ok(0 < changed)
     }
 
     /// Returns the steps of a run in the order of the plan.
     pub async fn run_steps(&self, run: &RunId) -> Result<Vec<Step>, ReadError> {
         let subject = || format!("the steps of run {run}");
-        let mut tx = self.readers().begin().await.reading(subject)?;
+        let mut tx = self.database().begin_read().await.reading(subject)?;
         self.read_steps(&mut tx, run).await.reading(subject)
     }
 
-    pub(crate) async fn read_steps(&self, tx: &mut Tx<'_>, run: &RunId) -> Result<Vec<Step>, sqlx::Error> {
+    pub(crate) async fn read_steps(&self, tx: &mut Tx, run: &RunId) -> Result<Vec<Step>, sqlx::Error> {
         let sql = "SELECT * FROM step WHERE project = $1 AND run = $2 ORDER BY position";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(&mut **tx).await?;
+        let rows = query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(tx).await?;
         rows.iter().map(Step::from_row).collect()
     }
 }

@@ -5,7 +5,8 @@
 use chrono::TimeDelta;
 use pintail_core::id::{AttemptId, RunId, StepId};
 
-use crate::encoding::{Fields, Row, Tx, count, json, words};
+use crate::database::{Row, Tx, query};
+use crate::encoding::{Fields, count, json, words};
 use crate::open::Store;
 
 /// How many failing rows are kept.
@@ -64,12 +65,12 @@ impl Store {
     /// Replaces the test results of an attempt, so that recording an attempt twice is the same as once.
     pub(crate) async fn replace_tests(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         attempt: &AttemptId,
         tests: &[TestResult],
     ) -> Result<(), sqlx::Error> {
         let sql = "DELETE FROM test_result WHERE project = $1 AND attempt = $2";
-        sqlx::query(sql).bind(self.project_text()).bind(attempt.as_str()).execute(&mut **tx).await?;
+        query(sql).bind(self.project_text()).bind(attempt.as_str()).execute(tx).await?;
         for test in tests {
             debug_assert_eq!(&test.attempt, attempt, "a test result belongs to the attempt that is recorded");
             self.insert_test(tx, test).await?;
@@ -77,13 +78,13 @@ impl Store {
         Ok(())
     }
 
-    async fn insert_test(&self, tx: &mut Tx<'_>, test: &TestResult) -> Result<(), sqlx::Error> {
+    async fn insert_test(&self, tx: &mut Tx, test: &TestResult) -> Result<(), sqlx::Error> {
         let kept_rows = &test.sample_rows[..test.sample_rows.len().min(MAX_SAMPLE_ROWS)];
         let sql = "
             INSERT INTO test_result (project, step, attempt, name, severity, status, failures, nulls_ignored,
                 sample_rows, sql, duration)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-        sqlx::query(sql)
+        query(sql)
             .bind(self.project_text())
             .bind(test.step.as_str())
             .bind(test.attempt.as_str())
@@ -95,18 +96,18 @@ impl Store {
             .bind(json(&kept_rows))
             .bind(&test.sql)
             .bind(test.duration.num_microseconds())
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
         Ok(())
     }
 
-    pub(crate) async fn read_tests_of_run(&self, tx: &mut Tx<'_>, run: &RunId) -> Result<Vec<TestResult>, sqlx::Error> {
+    pub(crate) async fn read_tests_of_run(&self, tx: &mut Tx, run: &RunId) -> Result<Vec<TestResult>, sqlx::Error> {
         let sql = "
             SELECT test_result.* FROM step
             JOIN test_result ON test_result.project = step.project AND test_result.step = step.id
             WHERE step.project = $1 AND step.run = $2
             ORDER BY step.position, test_result.id";
-        let rows = sqlx::query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(&mut **tx).await?;
+        let rows = query(sql).bind(self.project_text()).bind(run.as_str()).fetch_all(tx).await?;
         rows.iter().map(TestResult::from_row).collect()
     }
 }

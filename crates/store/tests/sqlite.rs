@@ -7,7 +7,7 @@ mod suite;
 use std::path::PathBuf;
 
 use pintail_core::id::ProjectName;
-use pintail_store::Store;
+use pintail_store::{Store, StoreLocation};
 
 /// A store in a folder that goes away with the test.
 struct SqliteStore {
@@ -20,7 +20,7 @@ impl suite::Backend for SqliteStore {
     }
 
     async fn open(&self) -> Store {
-        Store::open(&self.path(), ProjectName("shop".into())).await.unwrap()
+        Store::open(&StoreLocation::Sqlite { path: self.path() }, ProjectName("shop".into())).await.unwrap()
     }
 }
 

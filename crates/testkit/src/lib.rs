@@ -1,11 +1,12 @@
 //! For tests only: project folders from one string, and the binary run in them with output that can be compared.
 //!
-//! It knows the binary and its output, never the engine. Nothing here sleeps: what is awaited is a file or the end of a
-//! process.
+//! It knows the binary, its output and the servers that tests use, never the engine. Nothing here sleeps: what is awaited
+//! is a file, an answer, or the end of a process.
 
 mod normal;
 mod pintail;
 mod project;
+pub mod services;
 mod waiting;
 
 pub use normal::normalised;

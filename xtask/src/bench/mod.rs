@@ -12,6 +12,7 @@ mod measure;
 mod scripts;
 mod start;
 mod table;
+mod versions;
 mod writes;
 
 use std::path::PathBuf;
@@ -38,9 +39,13 @@ const BENCHMARKS: &[Benchmark] = &[
     scripts::CHECK,
     scripts::PLAN,
     graph::HUNDRED,
+    graph::HUNDRED_ATOMIC,
+    graph::HUNDRED_AGAIN,
     graph::UNCHANGED,
     writes::REPLACE,
     writes::MERGE,
+    versions::ROLLBACK,
+    versions::DIFF,
 ];
 
 /// The one that has no plain side.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use super::manifest::{NativeFile, Package, Registry};
+use super::manifest::{NativeFile, Package, Registry, WHOLE_ARCHIVE};
 use crate::process;
 
 /// Downloads the archive of `package` into a folder of `scratch` and returns its path.
@@ -30,6 +30,9 @@ fn download_command(package: &Package, folder: &Path) -> Command {
             // Without --no-deps, pip would bring pandas along with the data.
             command.args(["-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check", "--dest"]);
             command.arg(folder).arg(package.spec());
+            if let Some(version) = &package.python {
+                command.args(["--only-binary=:all:", "--python-version", version]);
+            }
             command
         }
     }
@@ -37,6 +40,9 @@ fn download_command(package: &Package, folder: &Path) -> Command {
 
 /// Takes `file` out of `archive` and returns where it was put, inside `scratch`.
 pub fn unpack(archive: &Path, file: &NativeFile, scratch: &Path) -> anyhow::Result<PathBuf> {
+    if file.member == WHOLE_ARCHIVE {
+        return Ok(archive.to_owned());
+    }
     let folder = scratch.join("unpacked");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let member = take_member(archive, &file.member, &folder)?;

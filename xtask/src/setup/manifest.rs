@@ -32,6 +32,8 @@ pub struct Package {
     pub licence: String,
     /// What it is needed for.
     pub set: Set,
+    /// The version of Python whose archive is taken, where there is one for each.
+    pub python: Option<String>,
     /// The files that are taken out of it.
     #[serde(rename = "file")]
     pub files: Vec<NativeFile>,
@@ -79,13 +81,16 @@ pub enum Set {
     Tools,
 }
 
+/// The member that stands for the archive itself.
+pub const WHOLE_ARCHIVE: &str = ".";
+
 /// One file and its place.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NativeFile {
     /// What messages call it.
     pub name: String,
-    /// Its path inside the archive.
+    /// Its path inside the archive; [`WHOLE_ARCHIVE`] for the archive itself.
     pub member: String,
     /// When the member is a zip, the file inside that.
     pub inner: Option<String>,

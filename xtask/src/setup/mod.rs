@@ -54,6 +54,16 @@ pub fn tool(repository: &Repository, name: &str) -> anyhow::Result<PathBuf> {
     Ok(repository.vendor().join("tools").join(name))
 }
 
+/// Returns the place of the file `name` of the manifest, fetched when it is missing.
+pub fn file(repository: &Repository, name: &str) -> anyhow::Result<PathBuf> {
+    let manifest = Manifest::read();
+    let file = manifest.packages.iter().flat_map(|package| &package.files).find(|file| file.name == name);
+    let file = file.with_context(|| format!("native.toml has no file {name}"))?;
+    let has_it = |package: &Package| package.files.iter().any(|file| file.name == name);
+    Installation::prepare(repository, Talk::ChangesOnly)?.install(has_it)?;
+    Ok(repository.vendor().join(&file.to))
+}
+
 /// Everything that one run of `setup` knows.
 struct Installation {
     vendor: PathBuf,

@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("pintail-server", &["pintail-core", "pintail-engine", "pintail-store", "pintail-runner", "pintail-telemetry"]),
     ("pintail", &["pintail-core", "pintail-engine", "pintail-store", "pintail-runner", "pintail-server"]),
     ("pintail-testkit", &["pintail-core", "pintail-engine", "pintail-store", "pintail-runner"]),
-    ("xtask", &["pintail-core"]),
+    ("xtask", &["pintail-core", "pintail-testkit"]),
 ];
 
 /// A crate of others and the crates of ours that may use it.

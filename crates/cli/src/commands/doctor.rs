@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use pintail_core::diagnostic::Severity;
+use pintail_engine::lake::ServerFacts;
 use pintail_engine::native::{DUCKDB_VERSION, Extension};
-use pintail_engine::{EngineError, Instance, InstanceOptions};
+use pintail_engine::{EngineError, Instance, InstanceOptions, LakeLocation};
 use pintail_runner::project::compile;
 use pintail_runner::workspace::{Catalog, DataPath, Lake, Project, StoreUrl};
 use pintail_runner::{Pintail, with_sources};
@@ -158,12 +159,7 @@ fn look_at_project(app: &App, root: &Path, facts: &mut Vec<Fact>) {
             DataPath::Local(path) => path.display().to_string(),
             DataPath::Url(url) => url.clone(),
         };
-        let state = if matches!(lake.catalog, Catalog::Sqlite { .. }) { State::Ok } else { State::Missing };
-        facts.push(Fact::new(format!("lake {name}"), state, lake_text(lake, &data)));
-    }
-    if let StoreUrl::Postgres { connection, .. } = &project.config.store {
-        let text = format!("postgres:{connection}: this version does not use a Postgres store yet");
-        facts.push(Fact::new("store", State::Missing, text));
+        facts.push(Fact::new(format!("lake {name}"), State::Ok, lake_text(lake, &data)));
     }
     if errors == 0 && stores_exist(&project) {
         look_at_state(app, project, facts);
@@ -177,9 +173,7 @@ fn lake_text(lake: &Lake, data: &str) -> String {
             format!("catalog {} ({journal}), data {data}", path.display())
         }
         Catalog::Sqlite { path } => format!("not made yet; the first run makes {}", path.display()),
-        Catalog::Postgres { connection, .. } => {
-            format!("catalog postgres:{connection}: this version does not use Postgres catalogs yet")
-        }
+        Catalog::Postgres { connection, .. } => format!("catalog postgres:{connection}, data {data}"),
     }
 }
 
@@ -191,13 +185,16 @@ fn is_wal(path: &Path) -> bool {
     read.is_ok() && header[18] == 2
 }
 
-/// Opening makes a store that is not there; a look must not.
+/// Opening makes a file that is not there; a look must not. On a server only the opening can tell.
 fn stores_exist(project: &Project) -> bool {
-    matches!(&project.config.store, StoreUrl::Sqlite { path } if path.exists())
+    match &project.config.store {
+        StoreUrl::Sqlite { path } => path.exists(),
+        StoreUrl::Postgres { .. } => true,
+    }
 }
 
 fn look_at_state(app: &App, project: Project, facts: &mut Vec<Fact>) {
-    let opened = compile(project).map_err(Failure::from).and_then(|project| app.open(Arc::new(project)));
+    let opened = compile(project).map_err(Failure::from).and_then(|project| app.open_as_reader(Arc::new(project)));
     let pintail = match opened {
         Ok(pintail) => pintail,
         Err(failure) => {
@@ -206,11 +203,12 @@ fn look_at_state(app: &App, project: Project, facts: &mut Vec<Fact>) {
         }
     };
     facts.push(Fact::new("store", State::Ok, store_text(&pintail)));
+    look_at_servers(&pintail, facts);
     match pintail.observe([]) {
         Ok(seen) => {
             for (lake, head) in &seen.heads {
                 let location = pintail.lakes().get(lake);
-                let guard = location.map(|location| guard_text(location.catalog_file())).unwrap_or_default();
+                let guard = location.map(guard_text).unwrap_or_default();
                 facts.push(Fact::new(format!("head of {lake}"), State::Ok, format!("snapshot {head}; {guard}")));
             }
         }
@@ -228,7 +226,24 @@ fn store_text(pintail: &Pintail) -> String {
     }
 }
 
-fn guard_text(catalog: &Path) -> String {
+/// Asks the server of each Postgres catalog who it is and what it can still take.
+fn look_at_servers(pintail: &Pintail, facts: &mut Vec<Fact>) {
+    for lake in pintail.lakes().values() {
+        let name = format!("server of {}", lake.name);
+        match lake.server() {
+            Ok(None) => {}
+            Ok(Some(server)) => {
+                let ServerFacts { version, limit, used } = server;
+                let text = format!("Postgres {version}, {used} of {limit} connections in use");
+                facts.push(Fact::new(name, State::Ok, text));
+            }
+            Err(error) => facts.push(Fact::new(name, State::Missing, Failure::from(error).to_string())),
+        }
+    }
+}
+
+fn guard_text(lake: &LakeLocation) -> String {
+    let Some(catalog) = lake.catalog_file() else { return "guard in the schema `pintail`".to_owned() };
     let mut name = catalog.as_os_str().to_owned();
     name.push(".guard.sqlite");
     let guard = PathBuf::from(name);

@@ -30,7 +30,7 @@ pub struct HistoryArgs {
 
 /// Runs the command.
 pub fn run(args: &HistoryArgs, app: &App) -> Result<Exit, Failure> {
-    let pintail = app.open_for_question()?;
+    let pintail = app.open_for_reading()?;
     let Some(text) = &args.asset else {
         let runs = pintail.runs(args.limit)?;
         show_runs(&runs, app);

@@ -29,7 +29,7 @@ pub struct PreviewArgs {
 
 /// Runs the command.
 pub fn run(args: &PreviewArgs, app: &App) -> Result<Exit, Failure> {
-    let pintail = app.open_for_question()?;
+    let pintail = app.open_for_reading()?;
     let (path, text) = {
         let script = pintail.find_script(&args.script)?;
         (script.file.source.path.clone(), script.file.source.text.clone())

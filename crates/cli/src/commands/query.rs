@@ -46,12 +46,12 @@ pub fn run(args: &QueryArgs, app: &App) -> Result<Exit, Failure> {
     if sql.is_empty() {
         return Err(Failure::usage("there is no query").with_hint("give it as text, or on stdin with `-`"));
     }
-    let pintail = app.open_for_question()?;
+    let pintail = app.open_for_reading()?;
     interrupt::listen(pintail.cancel(), None)?;
     let answer = pintail
         .query(sql, args.at.map(SnapshotId), args.limit)
         .map_err(|error| Failure::from(error).in_file("query", sql));
-    let has_lake = pintail.lakes().values().any(|lake| lake.exists());
+    let has_lake = !pintail.existing_lakes()?.is_empty();
     if answer.is_err() && !has_lake {
         return Err(Failure::usage("there is no lake to ask yet").with_hint("`pintail run` makes it"));
     }

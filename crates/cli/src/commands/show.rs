@@ -28,7 +28,7 @@ pub struct ShowArgs {
 
 /// Runs the command.
 pub fn run(args: &ShowArgs, app: &App) -> Result<Exit, Failure> {
-    let pintail = app.open_for_question()?;
+    let pintail = app.open_for_reading()?;
     match find(&pintail, &args.subject)? {
         Subject::Script(name) => {
             let script = pintail.find_script(&name)?;

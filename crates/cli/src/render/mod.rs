@@ -2,7 +2,9 @@
 //!
 //! Renderers take values and return text; where it goes is the command's business.
 
+pub mod backfill;
 pub mod diagnostics;
+pub mod diff;
 pub mod findings;
 pub mod plan;
 pub mod result;

@@ -7,7 +7,7 @@ use pintail_core::write::ErrorClass;
 use pintail_runner::duration_text;
 use pintail_runner::executors::{StepFailure, StepOutcome, StepReport};
 use pintail_runner::run::{RunSummary, StepState};
-use pintail_store::{RunStatus, TestResult};
+use pintail_store::{RunStatus, TestResult, TestStatus};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -39,6 +39,14 @@ impl EndedStep {
             Some(StepOutcome::Failed(failure)) if failure.class != ErrorClass::Cancelled => Some(failure),
             _ => None,
         }
+    }
+
+    /// Returns whether it has something to say besides its rows.
+    pub fn has_findings(&self) -> bool {
+        let is_quiet = |report: &StepReport| {
+            report.notes.is_empty() && report.tests.iter().all(|test| test.status == TestStatus::Passed)
+        };
+        self.failure().is_some() || self.report.as_deref().is_some_and(|report| !is_quiet(report))
     }
 
     /// Returns how long it took.

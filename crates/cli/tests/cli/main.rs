@@ -2,6 +2,7 @@
 //!
 //! What can be shown without a process is tested where it lives.
 
+mod backfills;
 mod explain;
 mod failing_steps;
 mod interrupt;
@@ -14,6 +15,7 @@ mod questions;
 mod scaffolds;
 mod secrets;
 mod states;
+mod versions;
 
 use expect_test::Expect;
 use pintail_testkit::{Outcome, Project, pintail};

@@ -29,14 +29,15 @@ fn a_backfill_is_half_open_and_resumes_where_it_was() {
         &project,
         "backfill events_daily --from 2026-01-01 --to 2026-01-03 --dry-run",
         expect![[r#"
-        exit code 0
-        --- stdout
-        #  script        partition   strategy  why
-        1  events_daily  2026-01-01  replace   never written
-        2  events_daily  2026-01-02  replace   never written
+            exit code 0
+            --- stdout
+            events_daily: 2 partitions to make, 2026-01-01 … 2026-01-02
 
-        2 steps to do
-    "#]],
+              2026-01-01
+              2026-01-02
+
+            no estimate: it has written nothing here yet
+        "#]],
     );
     check(
         &project,
@@ -44,7 +45,7 @@ fn a_backfill_is_half_open_and_resumes_where_it_was() {
         expect![[r#"
             exit code 0
             --- stdout
-            run <id> succeeded: 2 materialized in <time>
+            backfill 1 done: 2 done in <time>
             --- stderr
             2 partitions to make
             materialized  events_daily 2026-01-01  1 row, snapshot 2 (<time>)
@@ -57,7 +58,7 @@ fn a_backfill_is_half_open_and_resumes_where_it_was() {
         expect![[r#"
             exit code 0
             --- stdout
-            run <id> succeeded: 1 materialized, 2 up to date in <time>
+            backfill 2 done: 1 done in <time>
             --- stderr
             1 partition to make, 2 up to date
             materialized  events_daily 2026-01-03  1 row, snapshot 4 (<time>)
@@ -125,7 +126,7 @@ fn a_long_backfill_on_two_slots_sums_its_steps_up() {
     let project = Project::new(EVENTS);
     project.replace("pintail.toml", "slots = 1", "slots = 2");
     let outcome = run(&project, "backfill events_daily --from 2026-01-01 --to 2026-01-26").expect_ok();
-    assert_eq!(outcome.stdout, "run <id> succeeded: 25 materialized in <time>\n");
+    assert_eq!(outcome.stdout, "backfill 1 done: 25 done in <time>\n");
     // Two slots may meet at the table's creation; the one that came second says that it wrote again.
     let talk: Vec<&str> = outcome.stderr.lines().filter(|line| !line.contains("written again")).collect();
     assert_eq!(talk, ["25 partitions to make", "25 of 25 partitions"]);
@@ -143,17 +144,16 @@ fn equal_warnings_of_partitions_are_one_line() {
         &project,
         "backfill events_daily --from 2026-01-01 --to 2026-01-04",
         expect![[r#"
-        exit code 0
-        --- stdout
-        run <id> succeeded: 3 materialized in <time>
-        --- stderr
-        3 partitions to make
-        materialized  events_daily 2026-01-01  1 row, snapshot 2 (<time>)
-        materialized  events_daily 2026-01-02  1 row, snapshot 3 (<time>)
-        materialized  events_daily 2026-01-03  1 row, snapshot 4 (<time>)
-        warning: events_daily, 2 partitions from 2026-01-01 on: test `expression "n = 2"` found 2 rows; it only warns, so the writes went on
-        hint: `pintail show last` has the rows that the tests warn of
-    "#]],
+            exit code 0
+            --- stdout
+            backfill 1 done: 3 done in <time>
+            --- stderr
+            3 partitions to make
+            materialized  events_daily 2026-01-01  1 row, snapshot 2 (<time>)
+            materialized  events_daily 2026-01-02  1 row, snapshot 3 (<time>)
+            materialized  events_daily 2026-01-03  1 row, snapshot 4 (<time>)
+            warning: events_daily, 2 partitions from 2026-01-01 on: test `expression "n = 2"` found 2 rows; it only warns, so the writes went on
+        "#]],
     );
 }
 
@@ -165,28 +165,28 @@ fn equal_failures_of_partitions_are_shown_once() {
         &project,
         "backfill events_daily --from 2026-01-01 --to 2026-01-04",
         expect![[r#"
-        exit code 1
-        --- stdout
-        run <id> failed: 1 materialized, 2 failed in <time>
-        --- stderr
-        3 partitions to make
-        failed        events_daily 2026-01-01  (<time>)
-        materialized  events_daily 2026-01-02  1 row, snapshot 2 (<time>)
-        failed        events_daily 2026-01-03  (<time>)
-        error[P510]: events_daily 2026-01-01: the test `expression "n = 2"`: 1 row fails
-         --> pipelines/events_daily.sql:3:4
-          |
-        3 | -- test expression "n = 2"
-          |    ^^^^^^^^^^^^^^^^^^^^^^^
-          |
-          = note: failed to test the new data
-          = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/events_daily 2026-01-01 yet
-          = help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
-            ts                         n
-            <when>+00:00  1
-        error: 1 more partition of events_daily failed in the same way, the last 2026-01-03
-        hint: `pintail show last` has the errors, the failing rows and the log
-    "#]],
+            exit code 1
+            --- stdout
+            backfill 1 failed: 1 done, 2 failed in <time>
+            --- stderr
+            3 partitions to make
+            failed        events_daily 2026-01-01  (<time>)
+            materialized  events_daily 2026-01-02  1 row, snapshot 2 (<time>)
+            failed        events_daily 2026-01-03  (<time>)
+            error[P510]: events_daily 2026-01-01: the test `expression "n = 2"`: 1 row fails
+             --> pipelines/events_daily.sql:3:4
+              |
+            3 | -- test expression "n = 2"
+              |    ^^^^^^^^^^^^^^^^^^^^^^^
+              |
+              = note: failed to test the new data
+              = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/events_daily 2026-01-01 yet
+              = help: the failing rows are kept with the run: `pintail show <run>`; mend the data or the test and run again
+                ts                         n
+                <when>+00:00  1
+            error: 1 more partition of events_daily failed in the same way, the last 2026-01-03
+            hint: `pintail backfill show 1` names what failed, `pintail backfill retry 1` does the 2 partitions once more
+        "#]],
     );
 }
 

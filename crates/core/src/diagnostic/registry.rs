@@ -81,6 +81,7 @@ codes! {
     PLAIN_SECRET = "P011" Error "a secret stands in pintail.toml as plain text";
     CATALOG_NOT_SUPPORTED = "P012" Error "a lake's catalog is of a kind that Pintail does not use";
     NO_SCRIPTS = "P013" Warning "the project has no scripts";
+    UNKNOWN_OBJECT_STORE = "P014" Error "a script reads an object store that pintail.toml does not configure";
 
     UNKNOWN_ANNOTATION = "P101" Error "unknown annotation";
     LOOKS_LIKE_ANNOTATION = "P102" Warning "prose that looks like an annotation";
@@ -176,6 +177,11 @@ codes! {
     TRANSIENT_ERROR = "P517" Error "a passing fault outlasted the retries";
     TIMEOUT = "P518" Error "the step ran longer than its timeout";
     CANCELLED = "P519" Error "the step was cancelled";
+    CATALOG_DATABASE_MISSING = "P525" Error "the database of a Postgres catalog is not there";
+    TOO_FEW_CONNECTIONS = "P526" Error "the catalog's server cannot take the connections of a run";
+    OBJECT_STORE_MISSING = "P527" Error "a lake's data lie in no configured object store";
+    SNAPSHOT_GONE = "P535" Error "a snapshot that is needed has expired";
+    ROLLBACK_REFUSED = "P536" Error "the older version cannot be written again";
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! Invariant: `plan`, `--dry-run`, the executor and every page show the same list. The planner reads nothing: scripts,
 //! slices, changes and heads come in as facts, time too. Linear in scripts, partitions and edges.
 
+pub mod backfill;
 mod changes;
 mod choose;
 mod facts;
@@ -22,7 +23,7 @@ pub use ranges::{SliceIndex, SliceRange};
 pub use reason::{DeferredRead, Hint, PlanError, Reason};
 pub use request::{Partitions, Request};
 pub use stale::{SliceState, SliceStatus, State, slice_state, slice_status};
-pub use steps::{Plan, Step, plan};
+pub use steps::{Content, Plan, Step, plan};
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,8 @@ pub mod body;
 pub mod changes;
 pub mod classify;
 pub mod data_test;
+pub mod diff;
+pub mod restore;
 pub mod rewrite;
 pub mod stamp;
 pub mod strategy;

@@ -264,6 +264,7 @@ impl World {
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
             atomic: false,
+            restored: None,
         };
         let changes = ChangeSet::parse(&format!("inserted_into_table:{TABLE}"));
         self.lake.commits.push(SeenCommit { snapshot, changes, stamps: vec![entry], author: None });

@@ -5,7 +5,8 @@
 use pintail_core::id::RunId;
 use pintail_core::partition::PartitionKey;
 
-use super::{Guard, GuardError, OwnerId};
+use super::database::{Database, on_pool};
+use super::{Guard, GuardError};
 
 /// What is leased.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,78 +52,104 @@ struct LeaseRow {
     owner: String,
     process: i64,
     run: String,
+    partition: Option<String>,
     since_micros: i64,
+    is_alive: Option<bool>,
 }
 
 impl Guard {
     /// Asks for `key` on behalf of `run`; leases of dead owners that stand in the way are taken away first.
     pub async fn try_lease(&self, key: &LeaseKey, run: &RunId, now_micros: i64) -> Result<LeaseAnswer, GuardError> {
-        let failed = self.database("take a lease");
-        let mut tx = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(&failed)?;
+        let asked = self.patiently(|| self.ask_once(key, run, now_micros)).await;
+        asked.map_err(self.database("take a lease"))
+    }
+
+    async fn ask_once(&self, key: &LeaseKey, run: &RunId, now_micros: i64) -> Result<LeaseAnswer, sqlx::Error> {
         let partition = key.partition.as_ref().map(PartitionKey::as_str);
-        let in_the_way: Vec<LeaseRow> = sqlx::query_as(
-            "SELECT token, owner, process, run, since_micros FROM lease
-             WHERE asset = ?1 AND (?2 IS NULL OR partition IS NULL OR partition = ?2)",
-        )
-        .bind(&key.asset)
-        .bind(partition)
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(&failed)?;
-        for row in in_the_way {
-            if self.is_alive(&OwnerId(row.owner)) {
-                tx.rollback().await.map_err(&failed)?;
-                return Ok(LeaseAnswer::Held(LeaseHolder {
-                    process: u32::try_from(row.process).unwrap_or_default(),
-                    run: RunId(row.run),
-                    since_micros: row.since_micros,
-                }));
+        let table = self.table("lease");
+        let find = format!(
+            "SELECT token, owner, process, run, partition, since_micros, {} AS is_alive FROM {table}
+             WHERE asset = $1 AND (CAST($2 AS TEXT) IS NULL OR partition IS NULL OR partition = $2)",
+            self.database.is_alive()
+        );
+        let remove = format!("DELETE FROM {table} WHERE token = $1");
+        let number = format!("UPDATE {} SET last = last + 1 RETURNING last", self.table("token"));
+        let insert = format!(
+            "INSERT INTO {table} (asset, partition, token, owner, process, run, since_micros)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)"
+        );
+        // One asks at a time: on Postgres the table is locked, on SQLite the whole file.
+        let begin = match &self.database {
+            Database::Sqlite { .. } => "BEGIN IMMEDIATE",
+            Database::Postgres { .. } => "BEGIN; LOCK TABLE pintail.lease IN SHARE ROW EXCLUSIVE MODE",
+        };
+        on_pool!(&self.database, |pool| {
+            let mut tx = pool.begin_with(begin).await?;
+            let find = sqlx::query_as(sqlx::AssertSqlSafe(find)).bind(&key.asset).bind(partition);
+            let in_the_way: Vec<LeaseRow> = find.fetch_all(&mut *tx).await?;
+            if let Some(row) = in_the_way.iter().find(|row| self.lives(&row.owner, row.is_alive)) {
+                tx.rollback().await?;
+                // One that was given to this very request before the answer was lost.
+                let is_this = row.owner == self.owner().0
+                    && row.run == run.as_str()
+                    && row.since_micros == now_micros
+                    && row.partition.as_deref() == partition;
+                return Ok(match is_this {
+                    true => LeaseAnswer::Granted(Lease { key: key.clone(), token: row.token }),
+                    false => LeaseAnswer::Held(row.holder()),
+                });
             }
-            sqlx::query("DELETE FROM lease WHERE token = ?")
-                .bind(row.token)
+            for row in in_the_way {
+                sqlx::query(sqlx::AssertSqlSafe(remove.clone())).bind(row.token).execute(&mut *tx).await?;
+            }
+            let token: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(number)).fetch_one(&mut *tx).await?;
+            sqlx::query(sqlx::AssertSqlSafe(insert))
+                .bind(&key.asset)
+                .bind(partition)
+                .bind(token)
+                .bind(&self.owner().0)
+                .bind(i64::from(std::process::id()))
+                .bind(run.as_str())
+                .bind(now_micros)
                 .execute(&mut *tx)
-                .await
-                .map_err(&failed)?;
-        }
-        let token: i64 = sqlx::query_scalar("UPDATE token SET last = last + 1 RETURNING last")
-            .fetch_one(&mut *tx)
-            .await
-            .map_err(&failed)?;
-        sqlx::query(
-            "INSERT INTO lease (asset, partition, token, owner, process, run, since_micros) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(&key.asset)
-        .bind(partition)
-        .bind(token)
-        .bind(&self.owner().0)
-        .bind(i64::from(std::process::id()))
-        .bind(run.as_str())
-        .bind(now_micros)
-        .execute(&mut *tx)
-        .await
-        .map_err(&failed)?;
-        tx.commit().await.map_err(&failed)?;
-        Ok(LeaseAnswer::Granted(Lease { key: key.clone(), token }))
+                .await?;
+            tx.commit().await?;
+            Ok(LeaseAnswer::Granted(Lease { key: key.clone(), token }))
+        })
     }
 
     /// Returns whether `lease` is still ours.
     pub async fn holds(&self, lease: &Lease) -> Result<bool, GuardError> {
-        sqlx::query_scalar("SELECT count(*) > 0 FROM lease WHERE token = ? AND owner = ?")
-            .bind(lease.token)
-            .bind(&self.owner().0)
-            .fetch_one(&self.pool)
-            .await
-            .map_err(self.database("look a lease up"))
+        let sql = format!("SELECT count(*) > 0 FROM {} WHERE token = $1 AND owner = $2", self.table("lease"));
+        let look = || async {
+            on_pool!(&self.database, |pool| {
+                let query =
+                    sqlx::query_scalar(sqlx::AssertSqlSafe(sql.clone())).bind(lease.token).bind(&self.owner().0);
+                query.fetch_one(pool).await
+            })
+        };
+        self.patiently(look).await.map_err(self.database("look a lease up"))
     }
 
     /// Gives `lease` back; one that was taken away is left alone.
     pub async fn release(&self, lease: &Lease) -> Result<(), GuardError> {
-        sqlx::query("DELETE FROM lease WHERE token = ? AND owner = ?")
-            .bind(lease.token)
-            .bind(&self.owner().0)
-            .execute(&self.pool)
-            .await
-            .map_err(self.database("release a lease"))?;
-        Ok(())
+        let sql = format!("DELETE FROM {} WHERE token = $1 AND owner = $2", self.table("lease"));
+        let delete = || async {
+            on_pool!(&self.database, |pool| {
+                let query = sqlx::query(sqlx::AssertSqlSafe(sql.clone())).bind(lease.token).bind(&self.owner().0);
+                query.execute(pool).await.map(|_| ())
+            })
+        };
+        self.patiently(delete).await.map_err(self.database("release a lease"))
+    }
+}
+
+impl LeaseRow {
+    fn holder(&self) -> LeaseHolder {
+        LeaseHolder {
+            process: u32::try_from(self.process).unwrap_or_default(),
+            run: RunId(self.run.clone()),
+            since_micros: self.since_micros,
+        }
     }
 }

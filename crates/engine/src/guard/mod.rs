@@ -5,34 +5,41 @@
 //! does. An owner that died (its presence lock is free) loses its leases and pins at once, so nothing waits for a timeout
 //! after a kill.
 
+mod database;
+mod kept;
+mod leader;
 mod lease;
 mod pin;
 mod presence;
+mod session;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable};
-use sqlx::SqlitePool;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use backon::Retryable as _;
 
+pub use leader::Leader;
 pub use lease::{Lease, LeaseAnswer, LeaseHolder, LeaseKey};
-pub use pin::{Pin, PinId};
+pub use pin::{Pin, PinId, PinKind};
 pub use presence::{OwnerId, Presence};
 
 use crate::classify::ErrorClass;
-use crate::lake::LakeLocation;
+use crate::error::EngineError;
+use crate::lake::{Catalog, LakeLocation};
+use crate::postgres::{self, PostgresLocation};
+
+use database::{Database, on_pool};
+use session::Session;
 
 /// A failed guard operation.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// The guard's database failed.
-    #[error("could not {operation} in the guard {}", .path.display())]
+    #[error("could not {operation} in the guard {place}")]
     Database {
         /// What was being done.
         operation: &'static str,
-        /// The guard's file.
-        path: PathBuf,
+        /// The guard's file or schema.
+        place: String,
         /// Why.
         #[source]
         source: sqlx::Error,
@@ -48,6 +55,9 @@ pub enum GuardError {
         #[source]
         source: std::io::Error,
     },
+    /// The server of a guard on Postgres was not reached, or refused.
+    #[error(transparent)]
+    Server(#[from] Box<EngineError>),
 }
 
 impl GuardError {
@@ -55,8 +65,12 @@ impl GuardError {
     pub fn class(&self) -> ErrorClass {
         match self {
             GuardError::Database { source, .. } if is_busy(source) => ErrorClass::Transient,
-            GuardError::Database { .. } => ErrorClass::Bug,
+            GuardError::Database { source, .. } => match postgres::class_of(source) {
+                ErrorClass::Transient => ErrorClass::Transient,
+                _ => ErrorClass::Bug,
+            },
             GuardError::Presence { .. } => ErrorClass::User,
+            GuardError::Server(error) => error.class(),
         }
     }
 }
@@ -70,109 +84,160 @@ fn is_busy(error: &sqlx::Error) -> bool {
 /// The guard of one lake, opened by one process.
 #[derive(Debug)]
 pub struct Guard {
-    path: PathBuf,
-    pool: SqlitePool,
-    presence: Presence,
+    database: Database,
+    here: Here,
 }
 
-const SCHEMA: &str = "
-    CREATE TABLE IF NOT EXISTS lease (
-        asset TEXT NOT NULL,
-        partition TEXT,
-        token INTEGER NOT NULL,
-        owner TEXT NOT NULL,
-        process INTEGER NOT NULL,
-        run TEXT NOT NULL,
-        since_micros INTEGER NOT NULL
-    ) STRICT;
-    CREATE UNIQUE INDEX IF NOT EXISTS lease_key ON lease (asset, coalesce(partition, ''));
-    CREATE TABLE IF NOT EXISTS token (last INTEGER NOT NULL) STRICT;
-    INSERT INTO token SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM token);
-    CREATE TABLE IF NOT EXISTS pin (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        snapshot INTEGER NOT NULL,
-        owner TEXT NOT NULL,
-        reason TEXT NOT NULL,
-        since_micros INTEGER NOT NULL
-    ) STRICT;
-";
+/// How this process shows that it lives.
+#[derive(Debug)]
+enum Here {
+    File(Presence),
+    Session(Session),
+}
 
 impl Guard {
     /// Opens the guard of `lake`, making it when it is not there, and announces this process.
     pub async fn open(lake: &LakeLocation) -> Result<Self, GuardError> {
-        let path = beside(lake.catalog_file(), ".guard.sqlite");
-        let presence = Presence::announce(&beside(lake.catalog_file(), ".owners"))?;
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // The guard outlives a process, not a power cut: after one, no owner is alive and every row is void.
-            .synchronous(SqliteSynchronous::Normal)
-            .busy_timeout(Duration::from_secs(10));
-        let open = || async {
-            let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options.clone()).await?;
-            sqlx::raw_sql(SCHEMA).execute(&pool).await?;
-            Ok(pool)
+        let guard = match &lake.catalog {
+            Catalog::Sqlite(catalog) => {
+                let here = Here::File(Presence::announce(&beside(catalog, ".owners"))?);
+                Self { database: Database::open_sqlite(&beside(catalog, ".guard.sqlite")).await?, here }
+            }
+            Catalog::Postgres(location) => {
+                let database = Database::open_postgres(location).await?;
+                Self { database, here: Here::Session(Session::announce(location).await?) }
+            }
         };
-        // Switching a fresh file to WAL fails at once when another process does the same.
-        let pool = open
-            .retry(
-                ExponentialBuilder::default().with_min_delay(Duration::from_millis(5)).with_max_times(12).with_jitter(),
-            )
-            .sleep(tokio::time::sleep)
-            .when(is_busy)
-            .await
-            .map_err(|source| GuardError::Database { operation: "open the tables", path: path.clone(), source })?;
-        let guard = Self { path, pool, presence };
         guard.forget_the_dead().await?;
         Ok(guard)
     }
 
-    /// Removes the leases and pins of owners that have died, so that what is listed is what is held.
+    /// Removes the leases and pins of owners that have died, so that what is listed is what is held. Durable pins have no
+    /// owner that could die.
     pub async fn forget_the_dead(&self) -> Result<(), GuardError> {
         let failed = self.database("forget dead owners");
-        let owners: Vec<String> = sqlx::query_scalar("SELECT owner FROM lease UNION SELECT owner FROM pin")
-            .fetch_all(&self.pool)
-            .await
-            .map_err(&failed)?;
-        for owner in owners {
-            if self.is_alive(&OwnerId(owner.clone())) {
+        let sql = format!(
+            "SELECT owner, {} FROM (SELECT owner FROM {lease} UNION SELECT owner FROM {pin} WHERE durable = 0) AS owners",
+            self.database.is_alive(),
+            lease = self.table("lease"),
+            pin = self.table("snapshot_pin")
+        );
+        let list = || async {
+            on_pool!(&self.database, |pool| sqlx::query_as(sqlx::AssertSqlSafe(sql.clone())).fetch_all(pool).await)
+        };
+        let owners: Vec<(String, Option<bool>)> = self.patiently(list).await.map_err(&failed)?;
+        for (owner, is_alive) in owners {
+            if self.lives(&owner, is_alive) {
                 continue;
             }
-            for sql in ["DELETE FROM lease WHERE owner = ?", "DELETE FROM pin WHERE owner = ?"] {
-                sqlx::query(sql).bind(&owner).execute(&self.pool).await.map_err(&failed)?;
+            let leases = format!("DELETE FROM {} WHERE owner = $1", self.table("lease"));
+            let pins = format!("DELETE FROM {} WHERE owner = $1 AND durable = 0", self.table("snapshot_pin"));
+            for sql in [leases, pins] {
+                self.execute_for(sql, &owner).await.map_err(&failed)?;
+            }
+            if let Database::Postgres { .. } = self.database {
+                let sql = "DELETE FROM pintail.owner WHERE name = $1".to_owned();
+                self.execute_for(sql, &owner).await.map_err(&failed)?;
             }
         }
         Ok(())
     }
 
+    async fn execute_for(&self, sql: String, owner: &str) -> Result<(), sqlx::Error> {
+        let delete = || async {
+            on_pool!(&self.database, |pool| {
+                sqlx::query(sqlx::AssertSqlSafe(sql.clone())).bind(owner).execute(pool).await.map(|_| ())
+            })
+        };
+        self.patiently(delete).await
+    }
+
     /// Returns whether anyone holds a lease.
     pub async fn has_leases(&self) -> Result<bool, GuardError> {
-        sqlx::query_scalar("SELECT count(*) > 0 FROM lease")
-            .fetch_one(&self.pool)
-            .await
+        let sql = format!("SELECT count(*) > 0 FROM {}", self.table("lease"));
+        on_pool!(&self.database, |pool| sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(pool).await)
             .map_err(self.database("look for leases"))
     }
 
     /// Returns this process's identity in the guard.
     pub fn owner(&self) -> &OwnerId {
-        self.presence.owner()
+        match &self.here {
+            Here::File(presence) => presence.owner(),
+            Here::Session(session) => session.owner(),
+        }
     }
 
-    /// Returns whether the process that announced itself as `owner` still lives.
-    pub fn is_alive(&self, owner: &OwnerId) -> bool {
-        self.presence.is_alive(owner)
+    /// Returns whether `owner` lives; `is_alive` is what the database says, which knows on Postgres only.
+    fn lives(&self, owner: &str, is_alive: Option<bool>) -> bool {
+        match (&self.here, is_alive) {
+            (_, Some(is_alive)) => is_alive,
+            (Here::File(presence), None) => presence.is_alive(&OwnerId(owner.to_owned())),
+            // To wait for a process in doubt is safe, to rob it is not.
+            (Here::Session(_), None) => true,
+        }
+    }
+
+    /// Does `work` again while the guard's server is away for a moment, as it is when it restarts.
+    async fn patiently<T, F>(&self, work: impl FnMut() -> F) -> Result<T, sqlx::Error>
+    where
+        F: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let is_away = |error: &sqlx::Error| {
+            matches!(self.database, Database::Postgres { .. }) && postgres::class_of(error) == ErrorClass::Transient
+        };
+        work.retry(postgres::patience()).sleep(tokio::time::sleep).when(is_away).await
+    }
+
+    /// Returns the name of a table of the guard.
+    fn table(&self, name: &str) -> String {
+        match &self.database {
+            Database::Sqlite { .. } => name.to_owned(),
+            Database::Postgres { .. } => format!("pintail.{name}"),
+        }
     }
 
     fn database(&self, operation: &'static str) -> impl Fn(sqlx::Error) -> GuardError + '_ {
-        move |source| GuardError::Database { operation, path: self.path.clone(), source }
+        move |source| GuardError::Database { operation, place: self.database.place(), source }
     }
+}
+
+/// Lets the catalog of a lake that was just made refuse to delete pinned snapshots, where its database can.
+pub(crate) fn protect_snapshots(location: &PostgresLocation) -> Result<(), EngineError> {
+    let place = location.clone();
+    postgres::wait(async move {
+        let mut connection = postgres::take(&place).await?;
+        let protected = database::protect_snapshots(&mut connection).await;
+        protected.map_err(|error| place.failed("protect the pinned snapshots", &error))?;
+        postgres::put_back(&place, connection);
+        Ok(())
+    })?
 }
 
 /// Returns whether the process that announced itself as `owner` in the guard of `lake` lives, without opening that
 /// guard: it and the lake need not exist.
-pub fn is_owner_alive(lake: &LakeLocation, owner: &OwnerId) -> bool {
-    presence::is_locked(&beside(lake.catalog_file(), ".owners").join(&owner.0))
+pub fn is_owner_alive(lake: &LakeLocation, owner: &OwnerId) -> Result<bool, EngineError> {
+    match &lake.catalog {
+        Catalog::Sqlite(catalog) => Ok(presence::is_locked(&beside(catalog, ".owners").join(&owner.0))),
+        Catalog::Postgres(location) => {
+            let (place, owner) = (location.clone(), owner.0.clone());
+            postgres::wait(async move {
+                let mut connection = postgres::take(&place).await?;
+                let failed = |error: sqlx::Error| place.failed("look for a process", &error);
+                let has_guard: bool = sqlx::query_scalar("SELECT to_regproc('pintail.is_alive') IS NOT NULL")
+                    .fetch_one(&mut connection)
+                    .await
+                    .map_err(failed)?;
+                let is_alive = has_guard
+                    && sqlx::query_scalar("SELECT pintail.is_alive($1)")
+                        .bind(owner)
+                        .fetch_one(&mut connection)
+                        .await
+                        .map_err(failed)?;
+                postgres::put_back(&place, connection);
+                Ok(is_alive)
+            })?
+        }
+    }
 }
 
 fn beside(catalog: &Path, ending: &str) -> PathBuf {
@@ -182,58 +247,4 @@ fn beside(catalog: &Path, ending: &str) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use pintail_core::id::{LakeName, RunId, SnapshotId};
-
-    use super::{Guard, LeaseAnswer, LeaseKey, OwnerId, is_owner_alive};
-    use crate::lake::{Catalog, LakeLocation};
-
-    fn lake(folder: &std::path::Path) -> LakeLocation {
-        LakeLocation {
-            name: LakeName("main".to_owned()),
-            catalog: Catalog::Sqlite(folder.join("main.sqlite")),
-            data: "data/".to_owned(),
-        }
-    }
-
-    async fn count(guard: &Guard, table: &str) -> i64 {
-        let sql = format!("SELECT count(*) FROM {table}");
-        sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&guard.pool).await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn whoever_opens_the_guard_finds_nothing_of_the_dead_and_all_of_the_living() {
-        let folder = tempfile::tempdir().unwrap();
-        let lake = lake(folder.path());
-        let living = Guard::open(&lake).await.unwrap();
-        let run = RunId("a run".to_owned());
-        for asset in ["a", "b"] {
-            let key = LeaseKey { asset: asset.to_owned(), partition: None };
-            let answer = living.try_lease(&key, &run, 0).await.unwrap();
-            assert!(matches!(answer, LeaseAnswer::Granted(_)), "{answer:?}");
-            living.pin(SnapshotId(1), "a test", 0).await.unwrap();
-        }
-        for table in ["lease", "pin"] {
-            // One of the two rows is that of a process which was killed.
-            let sql = format!("UPDATE {table} SET owner = 'dead' WHERE rowid = 1");
-            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&living.pool).await.unwrap();
-        }
-        let next = Guard::open(&lake).await.unwrap();
-        assert_eq!((count(&next, "lease").await, count(&next, "pin").await), (1, 1));
-        drop(living);
-        let last = Guard::open(&lake).await.unwrap();
-        assert_eq!((count(&last, "lease").await, count(&last, "pin").await), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn an_owner_is_seen_alive_although_its_lake_does_not_exist_yet() {
-        let folder = tempfile::tempdir().unwrap();
-        let lake = lake(folder.path());
-        assert!(!is_owner_alive(&lake, &OwnerId("nobody".to_owned())));
-        let guard = Guard::open(&lake).await.unwrap();
-        let owner = guard.owner().clone();
-        assert!(!lake.exists() && is_owner_alive(&lake, &owner));
-        drop(guard);
-        assert!(!is_owner_alive(&lake, &owner));
-    }
-}
+mod tests;

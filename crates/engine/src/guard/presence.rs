@@ -50,6 +50,11 @@ impl Presence {
         &self.owner
     }
 
+    /// Returns the folder of the presence files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns whether `owner` lives. A dead owner's file is removed on the way.
     pub fn is_alive(&self, owner: &OwnerId) -> bool {
         if *owner == self.owner {

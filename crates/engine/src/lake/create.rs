@@ -9,21 +9,24 @@ use std::path::Path;
 use pintail_core::sql::strategy::create_fences;
 use pintail_core::sql::{Ident, Statement};
 
-use super::{LakeLocation, OWN_SCHEMA, has_schema};
+use super::{Catalog, LakeLocation, OWN_SCHEMA, has_schema};
 use crate::error::EngineError;
+use crate::guard::protect_snapshots;
 use crate::session::Session;
 
 /// Attaches `lake` for writing, making what is missing of it.
 pub(super) fn make_if_missing(lake: &LakeLocation, session: &Session) -> Result<(), EngineError> {
     refuse_foreign_files(lake)?;
-    make_folder(lake.catalog_file().parent())?;
+    make_folder(lake.catalog_file().and_then(Path::parent))?;
     if !lake.data.contains("://") {
         make_folder(Some(Path::new(&lake.data)))?;
     }
     let alias = lake.write_alias();
     let lane = lake.lane();
-    let pass = lane.enter()?;
-    let is_new = !lake.exists();
+    let is_made = lake.exists()?;
+    // Who makes a lake is alone; who finds one only passes.
+    let pass = if is_made { lane.enter()? } else { lane.enter_exclusively()? };
+    let is_new = !is_made && !lake.exists()?;
     lake.attach(session, "attach the lake for writing", &alias, "")?;
     if is_new {
         session.batch(
@@ -31,9 +34,11 @@ pub(super) fn make_if_missing(lake: &LakeLocation, session: &Session) -> Result<
             &format!("CALL {}.set_option('data_inlining_row_limit', 0)", Ident::new(&alias)),
         )?;
     }
-    let prepared = prepare_in_lane(session, &alias);
+    if let (true, Catalog::Postgres(location)) = (is_new, &lake.catalog) {
+        protect_snapshots(location)?;
+    }
     drop(pass);
-    prepared
+    prepare(lake, session)
 }
 
 /// Attaches a lake that is there, making nothing. Its file appears before the lake in it is complete, so a failure is
@@ -58,7 +63,7 @@ pub(super) fn prepare(lake: &LakeLocation, session: &Session) -> Result<(), Engi
         return Ok(());
     }
     let lane = lake.lane();
-    let pass = lane.enter()?;
+    let pass = lane.enter_exclusively()?;
     let prepared = prepare_in_lane(session, &alias);
     drop(pass);
     prepared
@@ -82,7 +87,7 @@ fn make_folder(folder: Option<&Path>) -> Result<(), EngineError> {
 
 /// Refuses a catalog file that is not SQLite, before DuckDB turns it into something else.
 pub(super) fn refuse_foreign_files(lake: &LakeLocation) -> Result<(), EngineError> {
-    let path = lake.catalog_file();
+    let Some(path) = lake.catalog_file() else { return Ok(()) };
     let Ok(mut file) = fs::File::open(path) else { return Ok(()) };
     let mut head = Vec::new();
     file.by_ref().take(16).read_to_end(&mut head).map_err(|source| EngineError::File {

@@ -44,6 +44,8 @@ pub struct RunContext {
     pub run: RunId,
     /// The variables of scripts.
     pub vars: BTreeMap<String, String>,
+    /// The fingerprints, as the run was planned, of what scripts read and nobody counts versions of.
+    pub prints: BTreeMap<String, String>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// What the steps of this run take of the columns that they go by, as far as they have begun.
@@ -93,6 +95,7 @@ impl AssetMemory {
                 Arc::make_mut(&mut self.rows).clear();
             }
             self.set_rows(entry.partition.as_ref().map_or_else(String::new, ToString::to_string), entry.rows);
+            self.has_uncounted_rows |= entry.restored.is_some() && entry.partition.is_none();
         }
     }
 
@@ -105,6 +108,12 @@ impl AssetMemory {
     pub fn described_table(&self) -> Option<&TableFacts> {
         let (facts, at) = self.table.as_ref()?;
         self.shape_changed.is_none_or(|changed| changed <= *at).then_some(facts)
+    }
+
+    /// Forgets how many rows slices have, written or not: the table was rolled back as a whole.
+    pub fn forget_slices(&mut self) {
+        Arc::make_mut(&mut self.rows).retain(|slice, _| slice.is_empty());
+        self.has_uncounted_rows = true;
     }
 
     /// Takes in that somebody else has changed the table, or even made it.

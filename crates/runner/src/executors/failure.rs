@@ -70,6 +70,11 @@ impl StepFailure {
         Self { class, ..Self::user(Code::ENGINE_ERROR, stage, with_sources(error)) }
     }
 
+    /// Returns the failure to read the store.
+    pub fn unread(stage: impl Into<String>, error: &pintail_store::ReadError) -> Self {
+        Self { class: ErrorClass::Transient, ..Self::user(Code::ENGINE_ERROR, stage, with_sources(error)) }
+    }
+
     /// Returns the failure of text that the user wrote: the engine's position in the statement, mapped into the file by
     /// `original`, or the whole of `span`.
     pub fn in_text(error: EngineError, original: impl Fn(usize) -> usize, span: Span) -> Self {
@@ -156,6 +161,12 @@ impl From<EngineError> for StepFailure {
             ErrorClass::Transient => Code::TRANSIENT_ERROR,
             ErrorClass::Cancelled => Code::CANCELLED,
             ErrorClass::Bug => Code::ENGINE_ERROR,
+        };
+        let code = match &error {
+            EngineError::DatabaseMissing { .. } => Code::CATALOG_DATABASE_MISSING,
+            EngineError::TooFewConnections { .. } => Code::TOO_FEW_CONNECTIONS,
+            EngineError::NoObjectStore { .. } => Code::OBJECT_STORE_MISSING,
+            _ => code,
         };
         let (stage, message) = match error.failure() {
             Some(failure) => {

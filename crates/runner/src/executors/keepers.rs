@@ -25,6 +25,9 @@ struct Keeper {
 impl Keepers {
     /// Makes sure that the catalog of `lake`, attached for writing in `instance`, stays open for the next step.
     pub fn keep_open(&self, lake: &LakeLocation, instance: &Instance) -> Result<(), EngineError> {
+        if !lake.needs_keeper() {
+            return Ok(());
+        }
         let mut keepers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keeper) = keepers.get_mut(&lake.name)
             && keeper.steps < STEPS

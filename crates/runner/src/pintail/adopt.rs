@@ -52,7 +52,7 @@ impl Pintail {
             return Err(RunnerError::Usage { message: format!("Pintail writes {asset} already; nothing to adopt") });
         }
         let mut slot = self.take_slot();
-        if location.exists() {
+        if location.exists()? {
             slot.attach_existing(location)?;
         }
         slot.attach_for_writing(location)?;
@@ -85,6 +85,7 @@ impl Pintail {
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
             atomic: false,
+            restored: None,
         };
         let lane = location.lane();
         let pass = lane.enter()?;

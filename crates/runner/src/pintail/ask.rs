@@ -3,7 +3,7 @@
 use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, RunId, SnapshotId};
 use pintail_core::partition::{PartitionKey, value_key};
-use pintail_core::plan::{Reason, Step};
+use pintail_core::plan::{Content, Reason, Step};
 use pintail_core::source::Span;
 use pintail_core::sql::{Ident, Relation};
 use pintail_engine::lake::{self, TableFacts};
@@ -73,13 +73,13 @@ impl Pintail {
     fn reading_session(&self, at: Option<SnapshotId>) -> Result<(Instance, Session), RunnerError> {
         let instance = Instance::open(self.instance_options(1))?;
         let session = instance.session()?;
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             let pin = at.filter(|_| location.name == self.project.default_lake);
             location
                 .attach_for_reading(&instance, &session, &location.sql_name(), pin)
                 .map_err(|error| self.attach_failure(error, pin))?;
         }
-        let default = self.lakes.get(&self.project.default_lake).filter(|lake| lake.exists());
+        let default = self.existing_lake(&self.project.default_lake)?;
         if let Some(default) = default {
             session.batch("use the default lake", &format!("USE {}", Ident::new(default.sql_name())))?;
         }
@@ -121,6 +121,7 @@ impl Pintail {
             partition: key,
             window,
             reason: Reason::Requested,
+            content: Content::Script,
             full_refresh: false,
             script_hash: script.hash().clone(),
             depends_on: Vec::new(),
@@ -129,10 +130,7 @@ impl Pintail {
         let mut slot = self.take_slot();
         for lake in script.lakes_needed(&self.project) {
             let Some(location) = self.lakes.get(&lake) else { continue };
-            let pin = seen.heads.get(&lake).copied().ok_or_else(|| pintail_engine::EngineError::LakeMissing {
-                lake: lake.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            })?;
+            let pin = seen.heads.get(&lake).copied().ok_or_else(|| location.missing())?;
             slot.attach_pinned(location, pin)?;
         }
         if script.increment_column().is_some()
@@ -212,7 +210,7 @@ impl Pintail {
     /// Returns what the lake's catalog says of `asset`; `None` when it does not exist.
     pub fn table(&self, asset: &Asset) -> Result<Option<TableInfo>, RunnerError> {
         let Asset::Lake { lake: name, schema, table } = asset else { return Ok(None) };
-        let Some(location) = self.lakes.get(name).filter(|lake| lake.exists()) else { return Ok(None) };
+        let Some(location) = self.existing_lake(name)? else { return Ok(None) };
         let mut slot = self.take_slot();
         slot.attach_existing(location)?;
         let session = slot.session()?;
@@ -225,7 +223,7 @@ impl Pintail {
     /// Reconstructs what the store knows of the lakes from their commit messages.
     pub fn rebuild_state(&self) -> Result<Vec<Rebuilt>, RunnerError> {
         let mut rebuilt = Vec::new();
-        for location in self.lakes.values().filter(|lake| lake.exists() && !self.is_deferred(&lake.name)) {
+        for location in self.existing_lakes()?.into_iter().filter(|lake| !self.is_deferred(&lake.name)) {
             let (stamps, head) = self.all_stamps(location)?;
             let ingested = self.runtime.block_on(self.store.rebuild_lake_state(&location.name, &stamps, head))?;
             let stamped: std::collections::BTreeSet<&str> =

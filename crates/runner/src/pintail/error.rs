@@ -1,6 +1,6 @@
 //! What can go wrong around a run: not inside a step, which reports its own failure.
 
-use pintail_core::id::{LakeName, RunId, ScriptName};
+use pintail_core::id::{RunId, ScriptName};
 use pintail_core::plan::PlanError;
 use pintail_core::select::SelectFailure;
 use pintail_engine::EngineError;
@@ -47,15 +47,6 @@ pub enum RunnerError {
     /// The project has errors.
     #[error("the project has errors: `pintail check` shows them")]
     ProjectHasErrors,
-    /// A Postgres catalog.
-    #[error("lake `{lake}`: this version does not use Postgres catalogs yet; write `catalog = \"sqlite:<path>\"`")]
-    CatalogNotYet {
-        /// The lake.
-        lake: LakeName,
-    },
-    /// A Postgres store.
-    #[error("this version does not use a Postgres store yet; write `[store] url = \"sqlite:<path>\"`")]
-    StoreNotYet,
     /// The asynchronous runtime did not start.
     #[error("could not start the runtime")]
     Runtime(#[source] std::io::Error),

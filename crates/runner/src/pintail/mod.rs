@@ -6,15 +6,21 @@ mod adopt;
 mod ask;
 mod backfill;
 mod changes;
+mod diff;
 mod error;
+mod maintain;
 mod observe;
+mod pins;
 mod planning;
+mod replay;
+mod rollback;
 mod runnable;
 mod running;
 mod selecting;
 mod status;
 mod testing;
 mod values;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,23 +31,31 @@ use pintail_core::id::{LakeName, ProjectName};
 use pintail_engine::fault::Faults;
 use pintail_engine::guard::Guard;
 use pintail_engine::native::ExtensionFolders;
-use pintail_engine::{InstanceOptions, LakeLocation, Redactor};
-use pintail_store::Store;
+use pintail_engine::{InstanceOptions, LakeLocation, ObjectStore, PostgresLocation, Redactor};
+use pintail_store::{Store, StoreLocation};
 use tokio::runtime::Runtime;
 
 pub use adopt::Adopted;
 pub use ask::{Rebuilt, RunInfo, TableInfo};
-pub use backfill::BackfillRange;
+pub use backfill::{
+    BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
+    Estimate, UnwrittenUpstream,
+};
+pub use diff::{AssetDiff, Compared, DiffRequest, DiffRow, RowChange, RowDiff, RowText};
 pub use error::RunnerError;
+pub use maintain::{HeldBy, MaintainRequest, Maintained};
 pub use observe::Observation;
+pub use pins::PinInfo;
 pub use planning::PlanRequest;
+pub use replay::{ReplayOutcome, ReplayRequest, Replayed, ReplayedStep};
+pub use rollback::{Rollback, RollbackRequest};
 pub use selecting::asks_for_state;
 pub use status::ScriptStatus;
 pub use testing::{TestReport, TestedScript};
 
 use crate::executors::{Cancel, Keepers, Slot};
-use crate::project::CompiledProject;
-use crate::workspace::{Catalog, DataPath, StoreUrl};
+use crate::project::{CompiledProject, reads_objects};
+use crate::workspace::{Catalog, Config, DataPath, StoreUrl};
 
 /// What a face hands in.
 #[derive(Clone, Debug)]
@@ -69,23 +83,41 @@ pub struct Pintail {
     observer: Mutex<Option<Slot>>,
     guards: Mutex<BTreeMap<LakeName, Arc<Guard>>>,
     keepers: Keepers,
+    access: Access,
+}
+
+/// What a project is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Runs, and all that changes something.
+    Write,
+    /// Questions: lakes are reached as their `reader`, and nothing is leased or pinned.
+    Read,
 }
 
 impl Pintail {
     /// Opens `project`: its store, not yet its lakes.
     pub fn open(project: Arc<CompiledProject>, settings: Settings) -> Result<Self, RunnerError> {
+        Self::open_for(Access::Write, project, settings)
+    }
+
+    /// Opens `project` to ask only: a lake with a `reader` is reached as that, which may be a role that only reads.
+    pub fn open_for_questions(project: Arc<CompiledProject>, settings: Settings) -> Result<Self, RunnerError> {
+        Self::open_for(Access::Read, project, settings)
+    }
+
+    fn open_for(access: Access, project: Arc<CompiledProject>, settings: Settings) -> Result<Self, RunnerError> {
         let config = &project.project.config;
         let redactor = Redactor::new(config.secrets.expose());
-        let lakes = locate_lakes(&project)?;
-        let StoreUrl::Sqlite { path } = &config.store else {
-            return Err(RunnerError::StoreNotYet);
-        };
+        let lakes = locate_lakes(&project, access)?;
+        let location = store_location(&config.store);
+        let name = project_name(&project, &location);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .map_err(RunnerError::Runtime)?;
-        let store = runtime.block_on(Store::open(path, project_name(config.profile.as_deref())))?;
+        let store = runtime.block_on(Store::open(&location, name))?;
         Ok(Self {
             project,
             settings,
@@ -97,6 +129,7 @@ impl Pintail {
             observer: Mutex::new(None),
             guards: Mutex::default(),
             keepers: Keepers::default(),
+            access,
         })
     }
 
@@ -125,6 +158,23 @@ impl Pintail {
         !self.project.project.config.lakes.contains_key(lake)
     }
 
+    /// Returns the lakes that are there.
+    pub fn existing_lakes(&self) -> Result<Vec<&LakeLocation>, RunnerError> {
+        let mut existing = Vec::new();
+        for lake in self.lakes.values() {
+            if lake.exists()? {
+                existing.push(lake);
+            }
+        }
+        Ok(existing)
+    }
+
+    /// Returns the lake `name` when it is there.
+    pub(crate) fn existing_lake(&self, name: &LakeName) -> Result<Option<&LakeLocation>, RunnerError> {
+        let Some(lake) = self.lakes.get(name) else { return Ok(None) };
+        Ok(lake.exists()?.then_some(lake))
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Store {
         &self.store
@@ -144,6 +194,8 @@ impl Pintail {
             temp_directory: Some(run.temp_directory.clone()),
             temp_limit: Some(run.temp_limit.0 / slots.max(1)),
             project_root: Some(self.project.root().clone()),
+            object_stores: object_stores(&self.project.project.config),
+            reaches_objects: self.project.scripts.iter().any(|script| reads_objects(&script.text)),
             redactor: self.redactor.clone(),
         }
     }
@@ -169,7 +221,7 @@ impl Pintail {
         if let Some(guard) = guards.get(&lake.name) {
             return Ok(guard.clone());
         }
-        if let Some(folder) = lake.catalog_file().parent() {
+        if let Some(folder) = lake.catalog_file().and_then(std::path::Path::parent) {
             std::fs::create_dir_all(folder).map_err(|source| pintail_engine::EngineError::File {
                 operation: "create the folder",
                 path: folder.to_owned(),
@@ -182,13 +234,33 @@ impl Pintail {
     }
 }
 
-/// One store belongs to one project until several share a Postgres store; each profile of it has its own part, since its
-/// lakes are others, or its assets have other names.
-fn project_name(profile: Option<&str>) -> ProjectName {
-    ProjectName(profile.map_or_else(|| "default".to_owned(), |profile| format!("default@{profile}")))
+fn store_location(url: &StoreUrl) -> StoreLocation {
+    match url {
+        StoreUrl::Sqlite { path } => StoreLocation::Sqlite { path: path.clone() },
+        StoreUrl::Postgres { connection, password } => {
+            StoreLocation::Postgres { connection: connection.clone(), password: password.clone() }
+        }
+    }
 }
 
-fn locate_lakes(project: &CompiledProject) -> Result<BTreeMap<LakeName, LakeLocation>, RunnerError> {
+/// Returns the name under which the store keeps the project's rows. A file holds one project, under a fixed name, so that
+/// folders can be renamed; a shared store tells projects apart by `[project] name`, or else by the folder's name.
+/// Each profile has a part of its own: its lakes are others, or its assets have other names.
+fn project_name(project: &CompiledProject, location: &StoreLocation) -> ProjectName {
+    let config = &project.project.config;
+    let fixed = || ProjectName("default".to_owned());
+    let folder = || project.root().file_name().map(|name| ProjectName(name.to_string_lossy().into_owned()));
+    let name = match location.is_shared() {
+        true => config.project_name.clone().or_else(folder).unwrap_or_else(fixed),
+        false => fixed(),
+    };
+    match &config.profile {
+        Some(profile) => ProjectName(format!("{name}@{profile}")),
+        None => name,
+    }
+}
+
+fn locate_lakes(project: &CompiledProject, access: Access) -> Result<BTreeMap<LakeName, LakeLocation>, RunnerError> {
     let mut lakes = BTreeMap::new();
     let config = &project.project.config;
     let deferred = config
@@ -196,17 +268,37 @@ fn locate_lakes(project: &CompiledProject) -> Result<BTreeMap<LakeName, LakeLoca
         .iter()
         .flat_map(|deferred| deferred.lakes.iter().map(|(name, lake)| (deferred.lake_name(name), lake)));
     for (name, lake) in config.lakes.iter().map(|(name, lake)| (name.clone(), lake)).chain(deferred) {
-        let catalog = match &lake.catalog {
+        let as_reader = lake.reader.as_ref().filter(|_| access == Access::Read);
+        let catalog = match as_reader.unwrap_or(&lake.catalog) {
             Catalog::Sqlite { path } => pintail_engine::Catalog::Sqlite(real(path)),
-            Catalog::Postgres { .. } => return Err(RunnerError::CatalogNotYet { lake: name.clone() }),
+            Catalog::Postgres { connection, password } => {
+                let location = PostgresLocation::parse(connection, password.clone());
+                pintail_engine::Catalog::Postgres(
+                    location.map_err(|error| RunnerError::Usage { message: format!("lake `{name}`: {error}") })?,
+                )
+            }
         };
         let data = match &lake.data {
             DataPath::Local(path) => format!("{}/", absolute(path).display()),
-            DataPath::Url(url) => url.clone(),
+            DataPath::Url(url) => format!("{}/", url.trim_end_matches('/')),
         };
         lakes.insert(name.clone(), LakeLocation { name, catalog, data });
     }
     Ok(lakes)
+}
+
+fn object_stores(config: &Config) -> Vec<ObjectStore> {
+    let store = |(name, store): (&String, &crate::workspace::ObjectStore)| ObjectStore {
+        name: name.clone(),
+        url: store.url.clone(),
+        endpoint: store.endpoint.clone(),
+        region: store.region.clone(),
+        url_style: store.url_style.clone(),
+        use_ssl: store.use_ssl,
+        key: store.key.clone(),
+        secret: store.secret.clone(),
+    };
+    config.object_stores.iter().map(store).collect()
 }
 
 /// Returns the place of a file without symbolic links, also when the file does not exist yet: the lock and the guard lie

@@ -10,13 +10,13 @@ use pintail_core::plan::{LastChanges, Origin, SliceFacts, SliceVersion};
 use pintail_core::sql::stamp::{StampEntry, from_extra_info};
 use pintail_engine::guard::{OwnerId, is_owner_alive};
 use pintail_engine::lake::{self, Commit};
-use pintail_engine::{LakeLocation, Session};
+use pintail_engine::{LakeLocation, Session, object_store};
 use pintail_store::{LakeStamp, Materialization, RunEnd, RunStatus, SliceState};
 
 use super::changes::{Reading, read_changes};
 use super::{Pintail, RunnerError};
 use crate::executors::AssetMemory;
-use crate::project::{CompiledScript, fingerprint};
+use crate::project::{CompiledScript, fingerprint, object_address};
 
 /// What was observed.
 #[derive(Debug, Default)]
@@ -50,6 +50,8 @@ impl Pintail {
         let mut seen = Observation::default();
         let mut slot = self.take_slot();
         let observed = self.observe_lakes(&mut slot, &mut seen);
+        let scripts: Vec<&CompiledScript> = scripts.into_iter().collect();
+        let observed = observed.and_then(|()| self.observe_objects(&mut slot, &scripts, &mut seen.files));
         self.keep_slot(slot);
         observed?;
         for script in scripts {
@@ -62,11 +64,30 @@ impl Pintail {
         Ok(seen)
     }
 
+    /// Takes the fingerprints of the objects that `scripts` read.
+    fn observe_objects(
+        &self,
+        slot: &mut crate::executors::Slot,
+        scripts: &[&CompiledScript],
+        prints: &mut BTreeMap<String, String>,
+    ) -> Result<(), RunnerError> {
+        for asset in scripts.iter().flat_map(|script| script.reads()) {
+            let Some(address) = object_address(&self.project.project.config, asset) else { continue };
+            // A key with a placeholder names other objects in each partition: its window says when it is due.
+            if address.contains('{') || prints.contains_key(&asset.to_string()) {
+                continue;
+            }
+            let print = object_store::fingerprint(&slot.session()?, &address)?;
+            prints.insert(asset.to_string(), print);
+        }
+        Ok(())
+    }
+
     fn observe_lakes(&self, slot: &mut crate::executors::Slot, seen: &mut Observation) -> Result<(), RunnerError> {
         let mut states: Option<Vec<SliceState>> = None;
         let columns = self.time_columns();
         let mut live: HashMap<Asset, SnapshotId> = HashMap::new();
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             slot.attach_existing(location)?;
             let session = slot.session()?;
             let alias = location.write_alias();
@@ -88,7 +109,7 @@ impl Pintail {
                     live: &tables,
                     columns: &columns,
                 };
-                read_changes(&reading, oldest, &mut seen.changes)?;
+                read_changes(&reading, (oldest, head), &mut seen.changes)?;
             }
             self.read_waits(location, &session, &mut seen.waits)?;
             let named = |table: lake::LiveTable| {
@@ -101,11 +122,15 @@ impl Pintail {
             Some(states) => states,
             None => self.runtime.block_on(self.store.current_slices(None))?,
         };
+        let rolled_back = rolled_back_wholly(&states);
         let origins = Origins::new(&states, live);
         for state in states {
             remember(state, &origins, seen);
         }
         forget_rows_of_changed(seen);
+        for asset in rolled_back {
+            seen.memory.entry(asset).or_default().forget_slices();
+        }
         if let Some(deferral) = &self.project.deferral {
             let is_built = |asset: &&Asset| seen.memory.get(*asset).is_some_and(|memory| memory.has_version);
             deferral.set_built(deferral.originals().keys().filter(is_built).cloned());
@@ -131,7 +156,8 @@ impl Pintail {
         if head <= cursor {
             return Ok(0);
         }
-        let commits = lake::commits_between(session, &location.write_alias(), cursor, Some(head))?;
+        // Others may have expired what this store has not seen.
+        let commits = lake::maintain::commits_and_kept(session, &location.write_alias(), cursor, head)?;
         let stamps = stamps_of(&location.name, &commits);
         let ingested = self.runtime.block_on(self.store.ingest_stamps(&location.name, &stamps, head))?;
         Ok(ingested.materializations)
@@ -144,8 +170,7 @@ impl Pintail {
         for run in running {
             let owner = OwnerId(run.owner.0.clone());
             // Its lake may not exist yet: the run makes it.
-            let is_alive = self.lakes.values().any(|location| is_owner_alive(location, &owner));
-            if !is_alive {
+            if !self.is_owner_alive(&owner)? {
                 let end = RunEnd {
                     status: RunStatus::Crashed,
                     finished: (self.settings.now)(),
@@ -158,6 +183,15 @@ impl Pintail {
         Ok(crashed)
     }
 
+    pub(super) fn is_owner_alive(&self, owner: &OwnerId) -> Result<bool, RunnerError> {
+        for location in self.lakes.values() {
+            if is_owner_alive(location, owner)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns every stamp of a lake, for a rebuild.
     pub(super) fn all_stamps(&self, location: &LakeLocation) -> Result<(Vec<LakeStamp>, SnapshotId), RunnerError> {
         let mut slot = self.take_slot();
@@ -166,7 +200,7 @@ impl Pintail {
             let session = slot.session()?;
             let alias = location.write_alias();
             let head = lake::head(&session, &alias)?;
-            let commits = lake::commits_between(&session, &alias, SnapshotId(-1), Some(head))?;
+            let commits = lake::maintain::commits_and_kept(&session, &alias, SnapshotId(-1), head)?;
             Ok((stamps_of(&location.name, &commits), head))
         };
         let stamps = { read }();
@@ -265,6 +299,20 @@ fn remember(state: SliceState, origins: &Origins, seen: &mut Observation) {
     }
     let facts = SliceFacts { version: version.and_then(version_of), has_failed: state.failure.is_some() };
     seen.slices.insert((asset, state.partition), facts);
+}
+
+/// Returns the assets of which slices were written before a rollback of the whole table: their rows are not known.
+fn rolled_back_wholly(states: &[SliceState]) -> Vec<Asset> {
+    let whole = states.iter().filter(|state| state.partition.is_none());
+    let whole = whole.filter_map(|state| Some((&state.asset, state.current.as_ref()?)));
+    let rolled_back = whole.filter(|(_, current)| current.strategy == StampEntry::ROLLBACK);
+    let has_older_slice = |(asset, current): &(&pintail_store::AssetKey, &Materialization)| {
+        states.iter().any(|state| {
+            let is_older = |slice: &Materialization| slice.snapshot < current.snapshot;
+            state.asset == **asset && state.partition.is_some() && state.current.as_ref().is_some_and(is_older)
+        })
+    };
+    rolled_back.filter(has_older_slice).filter_map(|(asset, _)| Asset::parse(asset.as_str()).ok()).collect()
 }
 
 /// Forgets the numbers of rows of assets that somebody else has changed after our last commit.

@@ -53,7 +53,7 @@ impl Pintail {
     ) -> Result<Vec<TestedScript>, RunnerError> {
         let nodes = self.project.select(selected, excluded).map_err(RunnerError::Select)?;
         let mut slot = self.take_slot();
-        for location in self.lakes.values().filter(|lake| lake.exists()) {
+        for location in self.existing_lakes()? {
             slot.attach_existing(location)?;
             let session = slot.session()?;
             let head = lake::head(&session, &location.write_alias())?;
@@ -69,7 +69,7 @@ impl Pintail {
             let Some(asset @ Asset::Lake { lake: name, schema, table }) = &script.target else { continue };
             let mut report =
                 TestedScript { script: script.name().clone(), asset: asset.clone(), skipped: None, tests: Vec::new() };
-            let facts = match self.lakes.get(name).filter(|lake| lake.exists()) {
+            let facts = match self.existing_lake(name)? {
                 Some(location) => lake::table_facts(&session, &location.sql_name(), schema, table)?,
                 None => None,
             };

@@ -17,6 +17,7 @@ use pintail_engine::{EngineError, Instance, InstanceOptions};
 use sha2::{Digest, Sha256};
 
 use super::deferral::Deferral;
+use super::objects;
 use super::tests_of_project::{THIS, is_this};
 use super::{CompiledProject, CompiledScript, CompiledTest, ParsedText, TestKind};
 use crate::workspace::{Project, ScriptFile, TestFile};
@@ -87,6 +88,10 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     if let Some(deferral) = &deferral {
         scripts.iter_mut().for_each(|script| deferral.rename_script(script));
         tests.iter_mut().for_each(|test| deferral.rename_test(test));
+    }
+    let texts = scripts.iter_mut().map(|script| &mut script.text).chain(tests.iter_mut().map(|test| &mut test.text));
+    for text in texts {
+        objects::resolve(text, &project.config, &mut diagnostics);
     }
     check_lakes(&scripts, &names, &mut diagnostics);
     check_named_tests(&scripts, &tests, &mut diagnostics);
@@ -323,9 +328,8 @@ fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
         let is_address = written.trim_start_matches(['\'', '"']).starts_with("volume://");
         let help = match &read.asset {
             Asset::Datatable { .. } => "copy the table into the lake, or read it with a script of another tool",
-            Asset::Object { .. } => "read a local copy; `LOAD httpfs` reads public `https://` addresses",
             Asset::Volume { .. } if is_address => "write the path of the file, such as `landing/orders.csv`",
-            Asset::Volume { .. } | Asset::Lake { .. } => continue,
+            Asset::Object { .. } | Asset::Volume { .. } | Asset::Lake { .. } => continue,
         };
         if told.insert(read.asset.scheme()) {
             let message = format!(

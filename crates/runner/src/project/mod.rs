@@ -6,6 +6,7 @@
 mod compile;
 mod deferral;
 mod files;
+mod objects;
 mod script;
 mod tests_of_project;
 
@@ -20,6 +21,7 @@ use pintail_core::id::{LakeName, ScriptName};
 pub use compile::{CompileError, compile};
 pub use deferral::Deferral;
 pub use files::fingerprint;
+pub use objects::{object_address, reads_objects};
 pub use script::{CompiledScript, ParsedText};
 pub use tests_of_project::{CompiledTest, TestKind, is_this};
 

@@ -17,6 +17,7 @@ use pintail_core::write::ErrorClass;
 
 use super::CompiledProject;
 use super::deferral::Deferral;
+use crate::executors::RunContext;
 use crate::workspace::ScriptFile;
 
 /// The identity column when no other name is given.
@@ -39,6 +40,8 @@ pub struct ParsedText {
     pub deferral: Option<Arc<Deferral>>,
     /// What its script writes, where that matters to what is read.
     pub own: Option<Asset>,
+    /// What is sent in place of the stores that it names.
+    pub places: Vec<(Span, String)>,
 }
 
 /// A script, compiled.
@@ -203,6 +206,19 @@ impl CompiledScript {
             .into_iter()
             .filter_map(|asset| Some((asset.to_string(), super::fingerprint(&project.project, asset)?)))
             .collect()
+    }
+
+    /// Returns the fingerprints of what the body reads and nobody counts versions of: local files as they are now, tables
+    /// and objects of other programs as they were when the run was planned.
+    pub fn prints_read(&self, ctx: &RunContext) -> BTreeMap<String, String> {
+        let mut prints = self.files_read(&ctx.project);
+        for asset in self.reads() {
+            let key = asset.to_string();
+            if let (false, Some(print)) = (prints.contains_key(&key), ctx.prints.get(&key)) {
+                prints.insert(key, print.clone());
+            }
+        }
+        prints
     }
 
     /// Returns whether attempt `number` that failed with `class` is followed by another one (`retry`).

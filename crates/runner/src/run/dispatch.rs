@@ -1,5 +1,6 @@
 //! The dispatcher: gives ready steps to free slots, in the order of the plan, until none is left.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
@@ -15,13 +16,17 @@ use pintail_store::{StepEnd, StepStatus};
 use tokio::sync::mpsc;
 
 use super::{RunEvent, RunSummary, StepState};
-use crate::executors::duckdb::{MAX_MEMBERS, execute_atomic, execute_group, may_share};
+use crate::executors::duckdb::{Batch, execute_atomic, execute_group, may_share};
 use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
+
+/// After how long slots with nothing to do take part in a batch that another one has begun: small steps are done by
+/// then, in one commit.
+const SHARE_AFTER: Duration = Duration::from_millis(50);
 
 /// What a slot is given to do.
 enum Work {
-    /// Steps that may share a commit.
-    Steps(Vec<StepJob>),
+    /// Steps that may share commits; other slots may be given the same.
+    Steps(Arc<Batch>),
     /// All steps of a run, in one transaction.
     Atomic(Vec<StepJob>),
 }
@@ -29,7 +34,8 @@ enum Work {
 impl Work {
     fn jobs(&self) -> &[StepJob] {
         match self {
-            Work::Steps(jobs) | Work::Atomic(jobs) => jobs,
+            Work::Steps(batch) => batch.jobs(),
+            Work::Atomic(jobs) => jobs,
         }
     }
 }
@@ -55,6 +61,8 @@ struct Board<'p> {
     ready: BTreeSet<usize>,
     /// Whether the steps of an atomic run are with a slot.
     is_given: bool,
+    /// The steps that were told to have begun.
+    told: BTreeSet<usize>,
 }
 
 impl<'p> Board<'p> {
@@ -76,12 +84,13 @@ impl<'p> Board<'p> {
             landed: vec![None; plan.steps.len()],
             ready,
             is_given: false,
+            told: BTreeSet::new(),
         }
     }
 
-    /// Returns the next step to do, and with it up to `most` that may share its commit: those that write the same lake at
-    /// the same pins, each asset once.
-    fn take_jobs(&mut self, ctx: &RunContext, most: usize) -> Vec<StepJob> {
+    /// Returns the next step to do, and with it all that may share its commit: those that write the same lake at the same
+    /// pins. Slices of one table share it once the table is there: who makes it must be alone.
+    fn take_jobs(&mut self, ctx: &RunContext) -> Vec<StepJob> {
         let Some(first) = self.ready.pop_first() else { return Vec::new() };
         let mut jobs = vec![self.start(first)];
         if !self.may_share(ctx, first) {
@@ -89,14 +98,12 @@ impl<'p> Board<'p> {
         }
         let mut assets: BTreeSet<&Asset> = self.plan.steps[first].asset.iter().collect();
         for index in self.ready.clone() {
-            if most <= jobs.len() {
-                break;
-            }
             let asset = self.plan.steps[index].asset.as_ref();
             let is_alike = asset.and_then(Asset::lake) == self.plan.steps[first].asset.as_ref().and_then(Asset::lake)
                 && self.pins_of(index) == jobs[0].pins
                 && self.may_share(ctx, index);
-            if is_alike && asset.is_some_and(|asset| assets.insert(asset)) {
+            let is_there = |asset: &Asset| ctx.memory_of(asset).has_version;
+            if is_alike && asset.is_some_and(|asset| assets.insert(asset) || is_there(asset)) {
                 self.ready.remove(&index);
                 jobs.push(self.start(index));
             }
@@ -106,16 +113,14 @@ impl<'p> Board<'p> {
 
     /// Returns the next work: what [`Board::take_jobs`] gives, or everything at once for an atomic run, whose steps begin
     /// one after the other.
-    fn take_work(&mut self, ctx: &RunContext, free: usize) -> Option<Work> {
+    fn take_work(&mut self, ctx: &RunContext) -> Option<Work> {
         if self.plan.atomic {
             let is_given = std::mem::replace(&mut self.is_given, true);
             let all = (0..self.states.len()).map(|index| self.job(index)).collect();
             return (!is_given && !self.states.is_empty() && !self.ready.is_empty()).then_some(Work::Atomic(all));
         }
-        // Free slots share what is ready, and each commits its part at once.
-        let most = self.ready.len().div_ceil(free).min(MAX_MEMBERS);
-        let jobs = self.take_jobs(ctx, most);
-        (!jobs.is_empty()).then_some(Work::Steps(jobs))
+        let jobs = self.take_jobs(ctx);
+        (!jobs.is_empty()).then(|| Work::Steps(Arc::new(Batch::new(jobs))))
     }
 
     fn may_share(&self, ctx: &RunContext, index: usize) -> bool {
@@ -165,11 +170,10 @@ impl<'p> Board<'p> {
 
     /// Takes notice that a step is under way; returns whether it was not before.
     fn begins(&mut self, index: usize) -> bool {
-        let begins = self.states[index] == StepState::Waiting;
-        if begins {
+        if self.states[index] == StepState::Waiting {
             self.states[index] = StepState::Running;
         }
-        begins
+        self.told.insert(index)
     }
 
     /// Ends the steps that an atomic run has not come to.
@@ -198,6 +202,32 @@ impl<'p> Board<'p> {
     }
 }
 
+/// The batches that slots with nothing to do may take part in.
+#[derive(Default)]
+struct Shared(Vec<(Instant, Arc<Batch>)>);
+
+impl Shared {
+    /// Lets others take part in `batch` after a while.
+    fn offer(&mut self, batch: &Arc<Batch>) {
+        self.0.retain(|(_, other)| other.has_more() && !Arc::ptr_eq(other, batch));
+        if 1 < batch.jobs().len() {
+            self.0.push((Instant::now() + SHARE_AFTER, batch.clone()));
+        }
+    }
+
+    /// Returns a batch of which something is left after that while, or at once when nobody is working on any.
+    fn next(&mut self, is_idle: bool) -> Option<Work> {
+        self.0.retain(|(_, batch)| batch.has_more());
+        let (_, batch) = self.0.iter().find(|(at, _)| is_idle || *at <= Instant::now())?;
+        Some(Work::Steps(batch.clone()))
+    }
+
+    /// Returns when the next batch may be shared.
+    fn wake_at(&self) -> Option<Instant> {
+        self.0.iter().filter(|(_, batch)| batch.has_more()).map(|(at, _)| *at).min()
+    }
+}
+
 /// Does the steps of `plan` and returns how they ended; `first` is a warm slot, numbered 0, that is used up.
 pub fn dispatch(
     ctx: &Arc<RunContext>,
@@ -221,6 +251,7 @@ pub fn dispatch(
         let mut free: Vec<usize> = (0..slots).rev().collect();
         let mut deadlines: Vec<Option<Instant>> = vec![None; slots];
         let mut running = 0;
+        let mut shared = Shared::default();
         loop {
             if ctx.cancel.is_set() {
                 for index in board.cancel_waiting() {
@@ -228,13 +259,17 @@ pub fn dispatch(
                 }
             }
             while let Some(slot) = free.last().copied() {
-                let Some(work) = board.take_work(ctx, free.len()) else { break };
+                let Some(work) = board.take_work(ctx).or_else(|| shared.next(running == 0)) else { break };
                 free.pop();
                 running += 1;
                 ctx.cancel.begin(slot);
-                deadlines[slot] = work.jobs().first().and_then(|job| deadline_of(ctx, &job.step));
-                if let Work::Steps(jobs) = &work {
-                    jobs.iter().for_each(|job| tell(RunEvent::StepStarted { index: job.index }));
+                deadlines[slot] = match work.jobs() {
+                    // Steps with a time limit share nothing.
+                    [job] => deadline_of(ctx, &job.step),
+                    _ => None,
+                };
+                if let Work::Steps(batch) = &work {
+                    shared.offer(batch);
                 }
                 // A slot that is gone has panicked; its message would be lost, so the steps end here.
                 if let Err(lost) = inboxes[slot].send(work) {
@@ -247,13 +282,16 @@ pub fn dispatch(
             if running == 0 {
                 break;
             }
-            let message = next_message(ctx, &mut receiver, &deadlines);
+            let wake = shared.wake_at().filter(|_| !free.is_empty());
+            let message = next_message(ctx, &mut receiver, deadlines.iter().flatten().copied().chain(wake));
             match message {
                 None => interrupt(ctx, &mut deadlines),
                 Some(Message::Phase { index, phase }) => {
                     if board.begins(index) {
-                        // A step of an atomic run has its own time, and all of them have one slot.
-                        deadlines.fill(deadline_of(ctx, &plan.steps[index]));
+                        if plan.atomic {
+                            // Each step has its own time, and all of them have one slot.
+                            deadlines.fill(deadline_of(ctx, &plan.steps[index]));
+                        }
                         tell(RunEvent::StepStarted { index });
                     }
                     tell(RunEvent::StepPhase { index, phase });
@@ -300,20 +338,26 @@ fn work_off(ctx: &RunContext, slot: &mut Slot, given: &Work, sender: &mpsc::Unbo
     let report_phase = |index: usize, phase: &'static str| {
         let _ = sender.send(Message::Phase { index, phase });
     };
-    let mut open: BTreeSet<usize> = given.jobs().iter().map(|job| job.index).collect();
+    let open: RefCell<BTreeSet<usize>> = RefCell::default();
     let work = std::panic::AssertUnwindSafe(|| {
         let mut done = |report: StepReport| {
-            open.remove(&report.index);
+            open.borrow_mut().remove(&report.index);
             let _ = sender.send(Message::Done { report: Box::new(report) });
         };
         match given {
-            Work::Steps(jobs) => execute_group(ctx, slot, jobs, &report_phase, &mut done),
-            Work::Atomic(jobs) => execute_atomic(ctx, slot, jobs, &report_phase, &mut done),
+            Work::Steps(batch) => {
+                let claim = || batch.claim().inspect(|job| _ = open.borrow_mut().insert(job.index));
+                execute_group(ctx, slot, batch, &claim, &report_phase, &mut done);
+            }
+            Work::Atomic(jobs) => {
+                open.borrow_mut().extend(jobs.iter().map(|job| job.index));
+                execute_atomic(ctx, slot, jobs, &report_phase, &mut done);
+            }
         }
     });
     if let Err(panic) = std::panic::catch_unwind(work) {
         slot.discard();
-        for index in open {
+        for index in open.take() {
             let _ = sender.send(Message::Done { report: Box::new(panicked(index, &panic)) });
         }
     }
@@ -350,10 +394,10 @@ fn deadline_of(ctx: &RunContext, step: &Step) -> Option<Instant> {
 fn next_message(
     ctx: &RunContext,
     receiver: &mut mpsc::UnboundedReceiver<Message>,
-    deadlines: &[Option<Instant>],
+    wakes: impl Iterator<Item = Instant>,
 ) -> Option<Message> {
     let heartbeat = Instant::now() + Duration::from_millis(200);
-    let until = deadlines.iter().flatten().copied().chain([heartbeat]).min().unwrap_or(heartbeat);
+    let until = wakes.chain([heartbeat]).min().unwrap_or(heartbeat);
     ctx.runtime.block_on(async { tokio::time::timeout_at(until.into(), receiver.recv()).await.ok().flatten() })
 }
 

@@ -14,7 +14,7 @@ pub enum Catalog {
         /// The file, below the project root unless absolute.
         path: PathBuf,
     },
-    /// `postgres:<key=value …>` or `postgres://…`; read and kept, not yet run.
+    /// `postgres:<key=value …>` or `postgres://…`.
     Postgres {
         /// The connection text without its password.
         connection: String,
@@ -42,7 +42,7 @@ pub enum StoreUrl {
         /// The file, below the project root unless absolute.
         path: PathBuf,
     },
-    /// `postgres:…`; read and kept, not yet run.
+    /// `postgres:…`.
     Postgres {
         /// The connection text without its password.
         connection: String,

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
-use pintail_core::id::LakeName;
+use pintail_core::id::{LakeName, ProjectName};
 use secrecy::SecretString;
 
 use super::catalog::{Catalog, StoreUrl};
@@ -18,6 +18,8 @@ use super::size::ByteSize;
 /// The whole configuration with the selected profile laid over it.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// `[project] name`: what tells the project from others in a shared store.
+    pub project_name: Option<ProjectName>,
     /// The selected profile.
     pub profile: Option<String>,
     /// The profile whose assets are read where this one has not built them.
@@ -67,6 +69,8 @@ impl Deferred {
 pub struct Lake {
     /// Where its catalog is.
     pub catalog: Catalog,
+    /// How those who only ask reach the catalog, when it is not as those who write.
+    pub reader: Option<Catalog>,
     /// Where its files are.
     pub data: DataPath,
 }
@@ -115,6 +119,14 @@ pub struct Datatable {
 pub struct ObjectStore {
     /// `s3://bucket/prefix`.
     pub url: String,
+    /// The server, as `host:port`; AWS when absent.
+    pub endpoint: Option<String>,
+    /// The region; `us-east-1` when absent.
+    pub region: Option<String>,
+    /// `path` or `vhost`.
+    pub url_style: Option<String>,
+    /// Whether the server speaks TLS; yes when absent.
+    pub use_ssl: Option<bool>,
     /// The access key.
     pub key: Option<SecretString>,
     /// The secret of the access key.
@@ -213,6 +225,7 @@ impl Config {
     pub fn embedded(root: &Path) -> Self {
         let main = LakeName("main".to_owned());
         Self {
+            project_name: None,
             profile: None,
             deferred: None,
             lakes: BTreeMap::from([(main.clone(), Lake::embedded(root, &main))]),
@@ -234,6 +247,7 @@ impl Lake {
     pub fn embedded(root: &Path, name: &LakeName) -> Self {
         Self {
             catalog: Catalog::Sqlite { path: root.join(format!(".pintail/{name}.sqlite")) },
+            reader: None,
             data: DataPath::Local(root.join(format!(".pintail/data/{name}"))),
         }
     }

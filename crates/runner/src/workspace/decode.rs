@@ -9,8 +9,9 @@ use std::path::Path;
 use chrono_tz::{TZ_VARIANTS, Tz};
 use pintail_core::asset::{LakeNameError, check_lake_name};
 use pintail_core::diagnostic::{Code, Diagnostic, nearest};
-use pintail_core::id::LakeName;
+use pintail_core::id::{LakeName, ProjectName};
 use pintail_core::source::Span;
+use pintail_engine::PostgresLocation;
 use secrecy::SecretString;
 
 use super::catalog::{Catalog, Location, StoreUrl, classify, split_password};
@@ -27,7 +28,11 @@ use super::toml_tree::{self, Node, Table, Value};
 pub const CONFIG_FILE: &str = "pintail.toml";
 
 /// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
-const SECTIONS: [&str; 8] = ["lake", "store", "run", "datatable", "object_store", "volume", "vars", "packages"];
+const SECTIONS: [&str; 9] =
+    ["project", "lake", "store", "run", "datatable", "object_store", "volume", "vars", "packages"];
+
+/// What an object store has.
+const STORE_KEYS: [&str; 7] = ["url", "endpoint", "region", "url_style", "use_ssl", "key", "secret"];
 
 /// Names that scripts already know with a `$`.
 const RESERVED_VARIABLES: [&str; 5] =
@@ -199,6 +204,7 @@ impl Decoder<'_> {
 
     fn config(&mut self, table: &Table) -> Config {
         let mut config = Config::embedded(self.root);
+        self.project(table, &mut config);
         self.lakes(table, &mut config);
         self.store(table, &mut config);
         self.run(table, &mut config.run);
@@ -213,10 +219,20 @@ impl Decoder<'_> {
         config
     }
 
+    fn project(&mut self, table: &Table, config: &mut Config) {
+        let Some(project) = self.reader.table(table, "project") else { return };
+        self.reader.deny_unknown(project, "[project]", &["name"]);
+        let Some(name) = self.reader.text(project, "name") else { return };
+        match name.value.trim() {
+            "" => self.reader.bad_value("name", &name, "text that is not empty", "such as `name = \"shop\"`"),
+            text => config.project_name = Some(ProjectName(text.to_owned())),
+        }
+    }
+
     fn lakes(&mut self, table: &Table, config: &mut Config) {
         for (name, span, lake) in self.reader.named_tables(table, "lake") {
             let place = format!("[lake.{name}]");
-            self.reader.deny_unknown(lake, &place, &["catalog", "data", "password"]);
+            self.reader.deny_unknown(lake, &place, &["catalog", "data", "password", "reader"]);
             if let Some(problem) = problem_of_lake_name(name) {
                 let help = "lower-case letters, digits and `_`, such as `main` or `raw_events`";
                 self.reader.report(Code::BAD_LAKE_NAME, span, format!("`{name}` cannot name a lake: {problem}"), help);
@@ -250,7 +266,10 @@ impl Decoder<'_> {
         let mut lake = Lake::embedded(self.root, name);
         let password = self.reader.secret(table, "password");
         if let Some(text) = self.reader.text(table, "catalog") {
-            lake.catalog = self.catalog(&text, password).unwrap_or(lake.catalog);
+            lake.catalog = self.catalog("catalog", &text, password).unwrap_or(lake.catalog);
+        }
+        if let Some(text) = self.reader.text(table, "reader") {
+            lake.reader = self.catalog("reader", &text, None).filter(|reader| self.is_reader(reader, &text));
         }
         if let Some(data) = self.reader.text(table, "data") {
             let is_url = data.value.contains("://");
@@ -259,12 +278,23 @@ impl Decoder<'_> {
         lake
     }
 
-    fn catalog(&mut self, text: &Resolved, password: Option<SecretString>) -> Option<Catalog> {
+    /// Only a server knows roles.
+    fn is_reader(&mut self, reader: &Catalog, text: &Resolved) -> bool {
+        let is_postgres = matches!(reader, Catalog::Postgres { .. });
+        if !is_postgres {
+            let help = "write `postgres:<connection>` with a role that may read, or leave `reader` out";
+            self.reader.bad_value("reader", text, "`postgres:<connection>`", help);
+        }
+        is_postgres
+    }
+
+    fn catalog(&mut self, key: &str, text: &Resolved, password: Option<SecretString>) -> Option<Catalog> {
         const WORKING: &str = "use `sqlite:<path>` on one machine, or `postgres:<connection>` for several";
         match classify(&text.value) {
             Location::Sqlite(path) => Some(Catalog::Sqlite { path: self.root.join(path) }),
             Location::Postgres(connection) => {
-                let (connection, inner) = self.connection("catalog", connection, text);
+                let (connection, inner) = self.connection(key, connection, text);
+                self.deny_bad_connection(key, &connection, text);
                 Some(Catalog::Postgres { connection, password: password.or(inner) })
             }
             Location::DuckDbFile => {
@@ -273,9 +303,19 @@ impl Decoder<'_> {
                 None
             }
             Location::Unknown => {
-                self.reader.bad_value("catalog", text, "`sqlite:<path>` or `postgres:<connection>`", WORKING);
+                self.reader.bad_value(key, text, "`sqlite:<path>` or `postgres:<connection>`", WORKING);
                 None
             }
+        }
+    }
+
+    /// Notes a connection that the engine could not read, or that leaves the database open.
+    fn deny_bad_connection(&mut self, key: &str, connection: &str, text: &Resolved) {
+        const HELP: &str = "such as `postgres:host=db user=pintail dbname=lake`";
+        match PostgresLocation::parse(connection, None) {
+            Ok(location) if location.database().is_some() => {}
+            Ok(_) => self.reader.bad_value(key, text, "a connection that names the lake's database", HELP),
+            Err(error) => self.reader.bad_value(key, text, &format!("a connection to Postgres ({error})"), HELP),
         }
     }
 
@@ -381,7 +421,7 @@ impl Decoder<'_> {
 
     fn object_stores(&mut self, table: &Table, config: &mut Config) {
         for (name, span, table) in self.reader.named_tables(table, "object_store") {
-            self.reader.deny_unknown(table, &format!("[object_store.{name}]"), &["url", "key", "secret"]);
+            self.reader.deny_unknown(table, &format!("[object_store.{name}]"), &STORE_KEYS);
             self.asset_name("object_store", name, span);
             let (key, secret) = (self.reader.secret(table, "key"), self.reader.secret(table, "secret"));
             let Some(url) = self.required(table, "object_store", name, span, "url") else { continue };
@@ -389,7 +429,11 @@ impl Decoder<'_> {
                 self.reader.bad_value("url", &url, "an `s3://` URL", "write `s3://bucket/prefix`");
                 continue;
             }
-            config.object_stores.insert(name.to_owned(), ObjectStore { url: url.value, key, secret });
+            let mut text = |key: &str| self.reader.text(table, key).map(|text| text.value);
+            let (endpoint, region, url_style) = (text("endpoint"), text("region"), text("url_style"));
+            let use_ssl = self.reader.boolean(table, "use_ssl");
+            let store = ObjectStore { url: url.value, endpoint, region, url_style, use_ssl, key, secret };
+            config.object_stores.insert(name.to_owned(), store);
         }
     }
 

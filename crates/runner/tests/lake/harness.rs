@@ -1,7 +1,8 @@
 //! A project in a temp folder, opened and run as a face does it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use pintail_core::id::SnapshotId;
@@ -9,15 +10,20 @@ use pintail_core::plan::Plan;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::executors::{StepFailure, StepOutcome};
-use pintail_runner::pintail::{Observation, PlanRequest};
-use pintail_runner::project::compile;
+use pintail_runner::pintail::{MaintainRequest, Observation, PlanRequest};
+use pintail_runner::project::{CompiledProject, compile};
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
-use pintail_runner::workspace::{Environment, load_project};
+use pintail_runner::workspace::{Environment, Project};
 use pintail_runner::{Pintail, Settings};
+
+use pintail_testkit::services::Database;
+
+use crate::catalogs::{self, Places};
 
 /// A project folder that vanishes with the test.
 pub struct Folder {
     temp: tempfile::TempDir,
+    places: Mutex<Places>,
 }
 
 /// What a run told.
@@ -49,9 +55,21 @@ pub struct Ended {
 impl Folder {
     /// Makes a project of the files in `text`: each begins with `//- <path>`.
     pub fn new(text: &str) -> Self {
-        let folder = Self { temp: tempfile::tempdir().unwrap() };
+        let folder = Self { temp: tempfile::tempdir().unwrap(), places: Mutex::default() };
         folder.write(text);
         folder
+    }
+
+    /// Makes a project whose lake `main` lies on Postgres, whatever the run of the tests wants.
+    pub fn on_postgres(text: &str, database: Database) -> Self {
+        let folder = Self { temp: tempfile::tempdir().unwrap(), places: Mutex::new(Places::on(database)) };
+        folder.write(text);
+        folder
+    }
+
+    /// Asks the database of the lake `main`, past everything.
+    pub fn database_sql(&self, sql: &str) -> String {
+        self.places.lock().unwrap().database().sql(sql)
     }
 
     /// Writes more files, over those that are there.
@@ -62,6 +80,7 @@ impl Folder {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, body).unwrap();
         }
+        self.places.lock().unwrap().make(self.path());
     }
 
     /// Returns the folder.
@@ -71,7 +90,7 @@ impl Folder {
 
     /// Returns what `check` says, one finding a line: severity, code, file and line, message.
     pub fn check(&self) -> Vec<String> {
-        let compiled = compile(load_project(self.path(), None, &Environment::default())).unwrap();
+        let compiled = compile(catalogs::load(self.path())).unwrap();
         let line = |path: &str, at: usize| {
             let text = std::fs::read_to_string(self.path().join(path)).unwrap_or_default();
             text.get(..at).unwrap_or_default().matches('\n').count() + 1
@@ -106,25 +125,27 @@ impl Folder {
 
     /// Opens the project at another time.
     pub fn open_at(&self, now: fn() -> DateTime<Utc>) -> Pintail {
-        self.open_with(None, now)
+        Pintail::open(Arc::new(compiled(catalogs::load(self.path()))), Settings { now, ..settings() }).unwrap()
     }
 
-    /// Opens the project with a profile.
+    /// Opens the project as it is after `change`, for runs or to ask only.
+    pub fn open_changed(&self, is_for_questions: bool, change: impl FnOnce(&mut Project)) -> Pintail {
+        let mut project = catalogs::load(self.path());
+        change(&mut project);
+        let (project, settings) = (Arc::new(compiled(project)), settings());
+        let opened = if is_for_questions { Pintail::open_for_questions } else { Pintail::open };
+        opened(project, settings).unwrap()
+    }
+
+    /// Opens the project with an environment for `${NAME}`.
+    pub fn open_with(&self, environment: &Environment) -> Pintail {
+        Pintail::open(Arc::new(compiled(catalogs::load_with(self.path(), environment))), settings()).unwrap()
+    }
+
+    /// Opens the project with a profile; its lakes are where its configuration says.
     pub fn open_as(&self, profile: &str) -> Pintail {
-        self.open_with(Some(profile), Utc::now)
-    }
-
-    fn open_with(&self, profile: Option<&str>, now: fn() -> DateTime<Utc>) -> Pintail {
-        let project = load_project(self.path(), profile, &Environment::default());
-        let compiled = compile(project).unwrap();
-        let errors: Vec<String> = compiled
-            .diagnostics
-            .iter()
-            .filter(|d| d.severity == pintail_core::diagnostic::Severity::Error)
-            .map(|d| format!("{}: {} {}", d.path, d.code, d.message))
-            .collect();
-        assert_eq!(errors, Vec::<String>::new());
-        Pintail::open(Arc::new(compiled), Settings { now, ..settings() }).unwrap()
+        let project = load_project(self.path(), Some(profile), &Environment::default());
+        Pintail::open(Arc::new(compiled(project)), settings()).unwrap()
     }
 
     /// Plans and runs.
@@ -141,6 +162,19 @@ impl Folder {
     pub fn query(&self, sql: &str) -> Vec<String> {
         query(&self.open(), sql, None)
     }
+}
+
+/// Compiles a project that has no errors.
+fn compiled(project: Project) -> CompiledProject {
+    let compiled = compile(project).unwrap();
+    let errors: Vec<String> = compiled
+        .diagnostics
+        .iter()
+        .filter(|d| d.severity == pintail_core::diagnostic::Severity::Error)
+        .map(|d| format!("{}: {} {}", d.path, d.code, d.message))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+    compiled
 }
 
 /// Returns everything that a failure tells, the place as the text that stands there.
@@ -202,6 +236,11 @@ pub fn refreshed() -> PlanRequest {
     PlanRequest { full_refresh: true, ..PlanRequest::default() }
 }
 
+/// Requests an upkeep that takes all that nobody needs, however young.
+pub fn upkeep() -> MaintainRequest {
+    MaintainRequest { lake: None, keep: Duration::ZERO, grace: Duration::ZERO, dry_run: false }
+}
+
 /// Plans without running; one line per step with its reason.
 pub fn planned(pintail: &Pintail, request: &PlanRequest) -> Vec<String> {
     let (plan, _) = pintail.plan(request).unwrap();
@@ -219,14 +258,20 @@ pub fn facts(pintail: &Pintail, table: &str) -> pintail_engine::lake::TableFacts
 
 /// Runs SQL on the default lake as somebody else would, without any stamp; `lake` is the alias.
 pub fn foreign(pintail: &Pintail, sql: &str) {
+    foreign_result(pintail, sql).unwrap();
+}
+
+/// Does the same and returns what became of it.
+pub fn foreign_result(pintail: &Pintail, sql: &str) -> Result<(), pintail_engine::EngineError> {
     use pintail_engine::{Instance, InstanceOptions};
-    let options = InstanceOptions { extensions: settings().extensions, ..InstanceOptions::default() };
+    let object_stores = catalogs::stores_of(&pintail.project().project);
+    let options = InstanceOptions { extensions: settings().extensions, object_stores, ..InstanceOptions::default() };
     let instance = Instance::open(options).unwrap();
     let session = instance.session().unwrap();
     let location = pintail.lakes().values().find(|lake| lake.name.as_str() == "main").unwrap();
     location.attach_for_writing(&instance, &session).unwrap();
     session.batch("name the lake", &format!("USE {}", location.write_alias())).unwrap();
-    session.batch("write from outside", sql).unwrap();
+    session.batch("write from outside", sql)
 }
 
 fn settings() -> Settings {

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
+mod catalogs;
 mod harness;
 mod processes;
 
 mod atomic;
+mod backfills;
 mod basics;
 mod crashes;
 mod data_tests;
@@ -15,10 +17,13 @@ mod failures;
 mod groups;
 mod guards;
 mod lineage;
+mod maintenance;
 mod memory;
 mod names;
+mod objects;
 mod ownership;
 mod positions;
+mod postgres;
 mod profiles;
 mod races;
 mod runs;
@@ -26,3 +31,4 @@ mod schema_changes;
 mod states;
 mod steps;
 mod strategies;
+mod versions;

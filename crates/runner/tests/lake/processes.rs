@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
-use pintail_runner::pintail::{BackfillRange, PlanRequest};
+use pintail_runner::pintail::{BackfillRange, BackfillSummary, PlanRequest};
 use pintail_runner::project::compile;
-use pintail_runner::workspace::{Environment, load_project};
-use pintail_runner::{Pintail, Settings};
+use pintail_runner::{Pintail, RunnerError, Settings};
+use pintail_store::BackfillId;
 
 use crate::harness::run;
 
@@ -59,6 +59,11 @@ impl Work {
         self.word("atomic".to_owned())
     }
 
+    /// Looks after the lakes instead: everything that is not needed goes at once.
+    pub fn maintain(self) -> Self {
+        self.word("maintain".to_owned())
+    }
+
     /// Runs one partition.
     pub fn partition(self, partition: &str) -> Self {
         self.word(format!("partition={partition}"))
@@ -67,6 +72,16 @@ impl Work {
     /// Backfills `script` from one partition up to another, which is not included.
     pub fn backfill(self, script: &str, from: &str, to: &str) -> Self {
         self.word(format!("backfill={script},{from},{to}"))
+    }
+
+    /// Begins a backfill job of `script` from one partition up to another, which is not included.
+    pub fn job(self, script: &str, from: &str, to: &str) -> Self {
+        self.word(format!("job={script},{from},{to}"))
+    }
+
+    /// Goes on with the first backfill job.
+    pub fn resume(self) -> Self {
+        self.word("resume".to_owned())
     }
 
     /// Runs the partitions from the first of January 2026 on, one run each, and meets the other `players` before each.
@@ -220,7 +235,7 @@ pub fn open_with_extensions(folder: &Path, faults: &str, extensions: PathBuf) ->
         faults: Faults::parse(faults).unwrap(),
         now: Utc::now,
     };
-    let compiled = compile(load_project(folder, None, &Environment::default())).unwrap();
+    let compiled = compile(crate::catalogs::load(folder)).unwrap();
     Pintail::open(Arc::new(compiled), settings).unwrap()
 }
 
@@ -242,6 +257,7 @@ fn works_on_a_project_when_started_as_a_process() {
         let parts: Vec<&str> = value.split(',').collect();
         match (name, parts.as_slice()) {
             ("force", _) => request.force = true,
+            ("maintain", _) => return drop(pintail.maintain(&crate::harness::upkeep()).unwrap()),
             ("atomic", _) => request.atomic = true,
             ("partition", [partition]) => request.partition = Some((*partition).to_owned()),
             ("backfill", [script, from, to]) => {
@@ -253,6 +269,12 @@ fn works_on_a_project_when_started_as_a_process() {
                 };
                 request.backfill = Some(range);
             }
+            ("job", [script, from, to]) => {
+                let request = crate::backfills::request(script, from, to);
+                let plan = pintail.plan_backfill(&request).unwrap();
+                return tell_job(pintail.start_backfill(&plan, &mut |_| {}));
+            }
+            ("resume", _) => return tell_job(pintail.resume_backfill(BackfillId(1), &mut |_| {})),
             ("meet", [player, players, folder]) => {
                 meet(Path::new(folder), "start", player.parse().unwrap(), players.parse().unwrap());
             }
@@ -266,6 +288,13 @@ fn works_on_a_project_when_started_as_a_process() {
         }
     }
     tell(&pintail, &request);
+}
+
+fn tell_job(summary: Result<BackfillSummary, RunnerError>) {
+    match summary {
+        Ok(summary) => println!("\ntold: {:?} {:?}", summary.state, summary.counts),
+        Err(error) => println!("\ntold: {error}"),
+    }
 }
 
 fn work_days(pintail: &Pintail, count: u32, meet: impl Fn(&str)) {

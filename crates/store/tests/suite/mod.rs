@@ -1,6 +1,8 @@
 //! What every backend of the store must do. A backend's test file implements [`Backend`] and calls `run_on!`.
 
+pub mod backfills;
 pub mod healing;
+pub mod replay;
 pub mod runs;
 pub mod sample;
 pub mod sharing;
@@ -70,6 +72,20 @@ macro_rules! run_on {
                 a_rebuild_announces_nothing,
                 forgetting_a_lake_keeps_failures_other_lakes_and_other_assets,
                 a_cursor_never_moves_back,
+            }
+            replay {
+                a_text_is_found_by_its_hash_and_stored_once,
+                the_last_runs_of_each_asset_are_kept_however_old,
+                everything_that_finished_lately_is_kept_failures_too,
+                the_partitions_of_one_run_count_as_one,
+            }
+            backfills {
+                jobs_are_numbered_in_their_project,
+                of_two_that_take_a_job_up_one_gets_it,
+                only_a_running_job_can_be_asked_to_stop,
+                only_partitions_that_left_the_queue_have_rows,
+                what_a_crash_left_in_work_is_told_with_its_evidence,
+                durations_are_those_of_recorded_materializations,
             }
             sharing {
                 two_processes_with_many_workers_wait_and_lose_nothing,

@@ -52,6 +52,26 @@ pub fn create(target: &Target, layout: &Layout) -> Vec<Statement> {
     empty_table("CREATE TABLE", "create the table", target, layout)
 }
 
+/// Returns the statements that make the target's table with the staged rows in it, for a table without partitions.
+pub fn create_filled(target: &Target, layout: &Layout) -> Vec<Statement> {
+    debug_assert!(layout.partition_by == PartitionBy::Nothing, "rows of CREATE TABLE AS land outside the partitions");
+    let table = &target.write;
+    let sql = formatdoc! {"
+        CREATE TABLE {table} AS
+        SELECT
+        {projection}
+        FROM {stage}",
+        projection = target.projection,
+        stage = target.stage,
+    };
+    let mut statements = vec![Statement::new(CREATE_FILLED, sql)];
+    statements.extend(comments(table, layout));
+    statements
+}
+
+/// What a statement is for that makes a table and inserts the staged rows at once.
+pub const CREATE_FILLED: &str = "create the table with the staged rows";
+
 /// Returns the statements that add `columns` to `table`; without defaults, since a default must be a literal.
 pub fn add_columns(table: &Relation, columns: &[Column]) -> Vec<Statement> {
     let add = |column: &Column| {

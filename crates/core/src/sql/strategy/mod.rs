@@ -17,7 +17,7 @@ mod table;
 mod view;
 
 pub use append::append;
-pub use create::{Kept, Layout, PartitionBy, add_columns, create, rebuild};
+pub use create::{CREATE_FILLED, Kept, Layout, PartitionBy, add_columns, create, create_filled, rebuild};
 pub use fence::{FENCES, create_fences, fence, fence_number};
 pub use guard::{GuardCounts, GuardFailure, GuardKind, GuardQueries, GuardRules, SAMPLE_ROWS, guards, judge};
 pub use merge::merge;

@@ -2,7 +2,7 @@
 //!
 //! One place decides what a write consists of; [`write`] turns the parts into statements.
 
-use super::{Layout, Slice, Target, append, create, merge, replace};
+use super::{Layout, PartitionBy, Slice, Target, append, create, create_filled, merge, replace};
 use crate::annotation::WriteStrategy;
 use crate::sql::Statement;
 
@@ -81,8 +81,13 @@ pub fn write(
     let parts = cell(strategy, slice.is_some(), exists)?;
     let mut statements = Vec::new();
     if parts.contains(&Part::CreateTable) {
-        statements.extend(create(target, layout));
-        statements.extend(append(target));
+        match layout.partition_by {
+            PartitionBy::Nothing => statements.extend(create_filled(target, layout)),
+            _ => {
+                statements.extend(create(target, layout));
+                statements.extend(append(target));
+            }
+        }
         return Ok(statements);
     }
     match strategy {

@@ -4,13 +4,13 @@
 //! The lake is attached for writing under the name that scripts use, so later steps read what earlier ones wrote. The
 //! lane is held from BEGIN to the look-up. A conflict repeats the whole run; anything else rolls all of it back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
-use pintail_core::id::{LakeName, SnapshotId};
+use pintail_core::id::SnapshotId;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, group_message, to_extra_info};
@@ -23,6 +23,7 @@ use pintail_engine::{Session, WriteTransaction};
 use super::attempt::{Attempt, Ended, Landed};
 use super::commit::{self, Applied};
 use super::execute::unbegun;
+use super::group::Common;
 use super::staging::{self, Bench};
 use super::view;
 use crate::executors::{AssetMemory, RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
@@ -50,7 +51,7 @@ pub fn execute_atomic(
     loop {
         tries += 1;
         let remembered = memory_of(ctx, jobs);
-        let broken = match try_all(slot, &mut attempts) {
+        let broken = match try_all(slot, jobs, &mut attempts) {
             Ok(ended) => {
                 for (mut attempt, ended) in attempts.into_iter().zip(ended) {
                     let outcome = attempt.remember(Ok(ended), true);
@@ -131,20 +132,17 @@ fn begin_again<'a>(attempts: Vec<Attempt<'a>>, broken: &Broken) -> Vec<Attempt<'
 }
 
 /// Tries the run once and returns how each step ended.
-fn try_all(slot: &mut Slot, attempts: &mut [Attempt<'_>]) -> Result<Vec<Ended>, Broken> {
+fn try_all(slot: &mut Slot, jobs: &[StepJob], attempts: &mut [Attempt<'_>]) -> Result<Vec<Ended>, Broken> {
     let at_first = |failure: StepFailure| Broken { at: 0, failure };
     let Some(first) = attempts.first_mut() else { return Ok(Vec::new()) };
     let (ctx, lake) = (first.ctx, first.lake);
     first.record_beginning().map_err(at_first)?;
     take_leases(attempts).map_err(at_first)?;
-    let needed: BTreeSet<LakeName> = attempts
-        .iter()
-        .flat_map(|attempt| attempt.script.lakes_needed(&ctx.project))
-        .filter(|name| *name != lake.name)
-        .collect();
-    let bench = Bench::open(&mut attempts[0], slot, &needed).map_err(at_first)?;
+    let mut common = Common::of(ctx, jobs);
+    common.lakes.remove(&lake.name);
+    let mut bench = Bench::open(&mut attempts[0], slot, &common.lakes).map_err(at_first)?;
     slot.attach_for_script(lake).map_err(|error| at_first(error.into()))?;
-    let outcome = in_transaction(&bench, attempts);
+    let outcome = in_transaction(&mut bench, attempts, &common.new_targets);
     drop(bench);
     if slot.detach_from_script(lake).is_err() {
         // A lake that stays attached for writing would let the next script see past its pin.
@@ -164,9 +162,14 @@ fn take_leases(attempts: &mut [Attempt<'_>]) -> Result<(), StepFailure> {
     Ok(())
 }
 
-fn in_transaction(bench: &Bench, attempts: &mut [Attempt<'_>]) -> Result<Vec<Ended>, Broken> {
+fn in_transaction(
+    bench: &mut Bench,
+    attempts: &mut [Attempt<'_>],
+    new_targets: &[(&str, &str)],
+) -> Result<Vec<Ended>, Broken> {
     let at_first = |failure: StepFailure| Broken { at: 0, failure };
-    let session = bench.session();
+    let shared = bench.shared_session();
+    let session = &*shared;
     let (lake, alias) = (attempts[0].lake, attempts[0].lake.sql_name());
     let lane = lake.lane();
     let _pass = attempts[0].enter(&lane).map_err(at_first)?;
@@ -174,6 +177,7 @@ fn in_transaction(bench: &Bench, attempts: &mut [Attempt<'_>]) -> Result<Vec<End
     if let Some(ended) = landed_before(&transaction, attempts).map_err(at_first)? {
         return Ok(ended);
     }
+    bench.find_absent(&alias, new_targets).map_err(at_first)?;
     let mut written: Vec<(StampEntry, Schema)> = Vec::new();
     for (at, attempt) in attempts.iter_mut().enumerate() {
         attempt.alias.clone_from(&alias);
@@ -200,6 +204,7 @@ fn write_one(
     attempt.go_on("stage the query")?;
     attempt.reach(FaultPoint::Leased);
     let base = transaction.snapshot();
+    attempt.is_absent = bench.lacks(attempt);
     attempt.pins.insert(attempt.lake.name.clone(), base);
     let applied = match attempt.strategy() {
         WriteStrategy::View => attempt.phase("commit", |attempt| {

@@ -7,7 +7,7 @@ use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::partition::PartitionKey;
-use pintail_core::plan::Step;
+use pintail_core::plan::{Content, Step};
 use pintail_core::schema::Schema;
 use pintail_core::sql::Relation;
 use pintail_core::sql::stamp::StampEntry;
@@ -43,6 +43,8 @@ pub struct Attempt<'a> {
     pub alias: String,
     /// The temp table that holds what the query gave.
     pub stage: Relation,
+    /// Whether the target is known not to exist, so that nobody needs to look.
+    pub is_absent: bool,
     /// Whether the stage is made inside the write transaction, so that nothing can have changed since.
     pub stages_inside: bool,
     /// The lake's guard.
@@ -138,6 +140,7 @@ impl<'a> Attempt<'a> {
             lake,
             alias: lake.write_alias(),
             stage: stage_of(job),
+            is_absent: false,
             stages_inside: false,
             guard,
             slot,
@@ -161,6 +164,7 @@ impl<'a> Attempt<'a> {
             id: AttemptId(crate::new_id()),
             number: self.number + 1,
             alias: self.lake.write_alias(),
+            is_absent: false,
             stages_inside: false,
             pins: self.job.pins.clone(),
             notes: Vec::new(),
@@ -223,7 +227,11 @@ impl<'a> Attempt<'a> {
     /// A table whose shape nobody has changed since this run described it is not described again: that costs as much as
     /// writing a small slice.
     pub fn target_table(&self, session: &Session, head: SnapshotId) -> Result<Option<TableFacts>, StepFailure> {
-        if let Some((known, _)) = self.ctx.memory_of(self.asset).table {
+        let memory = self.ctx.memory_of(self.asset);
+        if self.is_absent && memory.table.is_none() {
+            return Ok(None);
+        }
+        if let Some((known, _)) = memory.table {
             self.catch_up(session, Some(&known), head)?;
             if let Some(facts) = self.ctx.memory_of(self.asset).described_table() {
                 return Ok(Some(facts.clone()));
@@ -283,6 +291,11 @@ impl<'a> Attempt<'a> {
         self.job.step.partition.as_ref()
     }
 
+    /// Returns whether what the step writes is computed from its own target.
+    pub fn reads_target(&self) -> bool {
+        self.job.step.content == Content::Script && self.script.reads_target()
+    }
+
     /// Returns how the step writes.
     pub fn strategy(&self) -> WriteStrategy {
         strategy_of(self.script, &self.job.step)
@@ -309,8 +322,9 @@ impl<'a> Attempt<'a> {
             schema_version: memory.schema_version,
             script_hash: self.script.hash().clone(),
             inputs: self.inputs(),
-            files: self.script.files_read(&self.ctx.project),
+            files: self.script.prints_read(self.ctx),
             atomic: false,
+            restored: None,
         }
     }
 
@@ -331,6 +345,9 @@ pub fn stage_of(job: &StepJob) -> Relation {
 
 /// Returns how a step writes: as declared, but a full refresh writes merge and append anew.
 pub fn strategy_of(script: &CompiledScript, step: &Step) -> WriteStrategy {
+    if step.content != Content::Script {
+        return WriteStrategy::Replace;
+    }
     match script.strategy() {
         WriteStrategy::Merge { .. } | WriteStrategy::Append if step.full_refresh => WriteStrategy::Replace,
         // An increment has no rows of its own before it is written: there is nothing to replace.

@@ -3,10 +3,11 @@
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
+use pintail_core::plan::Content;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
-use pintail_core::sql::strategy::{GuardCounts, GuardKind, GuardRules, fence, guards, judge};
+use pintail_core::sql::strategy::{CREATE_FILLED, GuardCounts, GuardKind, GuardRules, fence, guards, judge};
 use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::lake::{self, Commit, Concern, SliceConcern, TableFacts};
@@ -15,6 +16,7 @@ use pintail_engine::{Session, WriteTransaction};
 
 use super::attempt::{Attempt, Ended, Landed};
 use super::data_tests::{self, TestRows};
+use super::restore;
 use super::shape::{Shape, ShapeFacts, shape};
 use super::staging::{self, Staged};
 use crate::executors::StepFailure;
@@ -77,6 +79,9 @@ pub fn prepare(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Prepare
         None => lake::head(&staged.session, &attempt.alias)?,
     };
     staged.base = Some(base);
+    if attempt.job.step.content != Content::Script {
+        return restore::prepare(attempt, staged, base);
+    }
     let facts = attempt.target_table(&staged.session, base)?;
     refuse_foreign_target(attempt, facts.as_ref())?;
     let strategy = attempt.strategy();
@@ -116,9 +121,13 @@ pub fn apply(
     }
     let counts = send(attempt, transaction, shape)?;
     attempt.reach(FaultPoint::Written);
+    let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
+    if let Content::Restore { snapshot } = attempt.job.step.content {
+        let entry = restore::stamped(attempt, entry, snapshot)?;
+        return Ok(Applied::Written(Box::new(entry), shape.schema.clone()));
+    }
     let rows = TestRows::Written { slice: shape.slice.as_ref() };
     data_tests::in_transaction(attempt, session, shape, strategy, rows)?;
-    let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
     Ok(Applied::Written(Box::new(entry), shape.schema.clone()))
 }
 
@@ -209,7 +218,8 @@ pub fn sample(session: &Session, sql: &str) -> Result<Sample, StepFailure> {
     Ok(Sample { columns: result.column_names(), rows: result.text_rows()? })
 }
 
-/// Sends the write and counts; a write without any effect touches the fence, so that it has a snapshot to be stamped.
+/// Sends the write and counts. A write without any effect touches the fence, so that it has a snapshot to be stamped;
+/// where the catalog sees no conflict between two writes that delete nothing, such a write touches it too.
 fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape) -> Result<Counts, StepFailure> {
     let mut counts = Counts::default();
     for statement in &shape.statements {
@@ -218,10 +228,15 @@ fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape
             Effect::Delete => counts.deleted += changed,
             Effect::Insert => counts.inserted += changed,
             Effect::Ddl => counts.ddl = true,
+            Effect::CreateFilled => {
+                counts.ddl = true;
+                counts.inserted += changed;
+            }
             Effect::None => {}
         }
     }
-    if counts.deleted == 0 && counts.inserted == 0 && !counts.ddl {
+    let needs_fence = counts.inserted == 0 || !attempt.lake.conflicts_on_empty_delete();
+    if counts.deleted == 0 && !counts.ddl && needs_fence {
         transaction.run(&fence(&attempt.alias, attempt.asset))?;
     }
     Ok(counts)
@@ -231,6 +246,7 @@ enum Effect {
     Delete,
     Insert,
     Ddl,
+    CreateFilled,
     None,
 }
 
@@ -240,6 +256,7 @@ fn effect(statement: &Statement) -> Effect {
         // Rows that are only carried into the new table are no rows of this write.
         Some("INSERT") if statement.purpose == "insert the kept rows" => Effect::None,
         Some("INSERT") => Effect::Insert,
+        Some("CREATE") if statement.purpose == CREATE_FILLED => Effect::CreateFilled,
         Some("CREATE") if statement.sql.contains("TEMP TABLE") => Effect::None,
         Some("CREATE" | "ALTER" | "COMMENT") => Effect::Ddl,
         _ => Effect::None,
@@ -290,7 +307,7 @@ pub fn check_commits(
         table_id: facts.map(|facts| facts.id),
         schema,
         table,
-        reads_target: attempt.script.reads_target(),
+        reads_target: attempt.reads_target(),
         base,
     };
     match check(&facts, &commits) {

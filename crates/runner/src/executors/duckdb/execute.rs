@@ -153,7 +153,7 @@ impl Attempt<'_> {
             };
             let facts = Facts {
                 class: failure.class,
-                reads_target: self.script.reads_target(),
+                reads_target: self.reads_target(),
                 staged: staged.is_some(),
                 tries,
                 is_out_of_patience: self.ctx.faults.patience() <= begun.elapsed(),
@@ -173,9 +173,19 @@ impl Attempt<'_> {
                     staged = None;
                 }
             }
+            if failure.class == ErrorClass::Transient && !self.lake.needs_keeper() {
+                // The instance's connections to the server are broken, and it does not make new ones.
+                staged = None;
+                slot.discard();
+            }
             // Jitter from the clock is enough: two writers of one lane never wait for the same moment twice.
             let jitter = u64::from((self.ctx.now)().timestamp_subsec_micros() % 20);
-            self.ctx.pause(Duration::from_millis(5 * u64::from(tries) + jitter));
+            let pause = match failure.class {
+                // A server that restarts is away for seconds.
+                ErrorClass::Transient => 50 << tries.min(7),
+                _ => 5 * u64::from(tries),
+            };
+            self.ctx.pause(Duration::from_millis(pause + jitter));
         }
     }
 }

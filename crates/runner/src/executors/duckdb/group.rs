@@ -6,9 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pintail_core::annotation::WriteStrategy;
+use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::schema::Schema;
 use pintail_core::sql::stamp::{StampEntry, group_message, to_extra_info};
@@ -25,7 +27,7 @@ use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepReport};
 use crate::project::CompiledScript;
 
 /// How many steps may share a commit.
-pub const MAX_MEMBERS: usize = 32;
+const MAX_MEMBERS: usize = 32;
 
 /// How large the stages of a group may be together, in bytes as far as they can be told.
 const MAX_STAGED_BYTES: u64 = 64_000_000;
@@ -56,92 +58,119 @@ struct Member<'a> {
     prepared: Prepared,
 }
 
-/// What concerns the whole group.
-struct Common {
-    /// The lakes that its scripts read.
-    lakes: BTreeSet<LakeName>,
+/// What concerns several steps in one session.
+pub struct Common<'j> {
+    /// The lakes that their scripts read.
+    pub lakes: BTreeSet<LakeName>,
     /// Whether variables must be kept apart.
-    uses_variables: bool,
+    pub uses_variables: bool,
+    /// The targets that Pintail has not written: schemas and tables.
+    pub new_targets: Vec<(&'j str, &'j str)>,
 }
 
-impl Common {
-    fn of(ctx: &RunContext, jobs: &[StepJob]) -> Self {
+impl<'j> Common<'j> {
+    /// Returns what concerns `jobs`.
+    pub fn of(ctx: &RunContext, jobs: &'j [StepJob]) -> Self {
         let scripts = || jobs.iter().filter_map(|job| ctx.project.script(&job.step.name));
+        let new_target = |job: &'j StepJob| match job.step.asset.as_ref() {
+            Some(asset @ Asset::Lake { schema, table, .. }) if !ctx.memory_of(asset).is_ours => {
+                Some((schema.as_str(), table.as_str()))
+            }
+            _ => None,
+        };
         Self {
             lakes: scripts().flat_map(|script| script.lakes_needed(&ctx.project)).collect(),
             uses_variables: scripts().any(uses_variables),
+            new_targets: jobs.iter().filter_map(new_target).collect(),
         }
     }
 }
 
-/// Does `jobs`, which have one lake and one pin, and hands each report to `done`.
-pub fn execute_group(
-    ctx: &RunContext,
-    slot: &mut Slot,
-    jobs: &[StepJob],
-    report_phase: &dyn Fn(usize, &'static str),
-    done: &mut dyn FnMut(StepReport),
-) {
-    let mut waiting = jobs;
-    while !waiting.is_empty() {
-        let taken = match waiting {
-            [job] => {
-                done(execute(ctx, slot, job, report_phase));
-                1
-            }
-            several => one_commit(ctx, slot, several, report_phase, done),
-        };
-        waiting = &waiting[taken..];
+/// Ready steps that may share commits: they have one lake and one pin. Several slots may work on one batch, each with
+/// groups of its own.
+pub struct Batch {
+    jobs: Vec<StepJob>,
+    next: AtomicUsize,
+}
+
+impl Batch {
+    /// Returns a batch of `jobs`.
+    pub fn new(jobs: Vec<StepJob>) -> Self {
+        Self { jobs, next: AtomicUsize::new(0) }
+    }
+
+    /// Returns every step of the batch.
+    pub fn jobs(&self) -> &[StepJob] {
+        &self.jobs
+    }
+
+    /// Takes the next step; nobody else gets it.
+    pub fn claim(&self) -> Option<&StepJob> {
+        self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Returns whether there is a step that nobody has taken.
+    pub fn has_more(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.jobs.len()
     }
 }
 
-/// Stages as many of `jobs` as one commit may hold, at least one, commits them, and returns how many it took.
-fn one_commit(
+/// Does the steps of `batch` that `claim` gives, and hands each report to `done`.
+pub fn execute_group<'b>(
     ctx: &RunContext,
     slot: &mut Slot,
-    jobs: &[StepJob],
+    batch: &'b Batch,
+    claim: &dyn Fn() -> Option<&'b StepJob>,
     report_phase: &dyn Fn(usize, &'static str),
     done: &mut dyn FnMut(StepReport),
-) -> usize {
+) {
+    if let [_] = batch.jobs() {
+        if let Some(job) = claim() {
+            done(execute(ctx, slot, job, report_phase));
+        }
+        return;
+    }
+    let common = Common::of(ctx, batch.jobs());
+    while let Some(first) = claim() {
+        one_commit(ctx, slot, first, &common, claim, report_phase, done);
+    }
+}
+
+/// Stages `first` and as many more steps as one commit may hold, commits them, and sees to those that could not join.
+fn one_commit<'b>(
+    ctx: &RunContext,
+    slot: &mut Slot,
+    first: &'b StepJob,
+    common: &Common<'_>,
+    claim: &dyn Fn() -> Option<&'b StepJob>,
+    report_phase: &dyn Fn(usize, &'static str),
+    done: &mut dyn FnMut(StepReport),
+) {
     let mut bench: Option<Bench> = None;
     let mut members: Vec<Member<'_>> = Vec::new();
     let mut failed: Vec<(Attempt<'_>, StepFailure)> = Vec::new();
     let mut alone: Vec<&StepJob> = Vec::new();
-    let common = Common::of(ctx, jobs);
-    let (mut taken, mut bytes, started) = (0, 0, Instant::now());
-    for job in jobs {
-        if MAX_STAGED_BYTES < bytes || (taken != 0 && MAX_STAGING < started.elapsed()) {
-            break;
+    let (mut bytes, started, mut next) = (0, Instant::now(), Some(first));
+    while let Some(job) = next {
+        match Attempt::first(ctx, job, slot.number, report_phase) {
+            Err(failure) => done(unbegun(job, failure)),
+            Ok(mut attempt) => match begin_at_once(&mut attempt) {
+                Err(failure) => failed.push((attempt, failure)),
+                // Whoever holds the lease may be slow, or may wait for a slice of this group.
+                Ok(false) => alone.push(job),
+                Ok(true) => match stage_member(&mut attempt, slot, &mut bench, common) {
+                    Err(failure) => failed.push((attempt, failure)),
+                    Ok((staged, prepared)) => {
+                        bytes += staged.estimated_bytes();
+                        members.push(Member { attempt, staged, prepared });
+                    }
+                },
+            },
         }
-        taken += 1;
-        let mut attempt = match Attempt::first(ctx, job, slot.number, report_phase) {
-            Ok(attempt) => attempt,
-            Err(failure) => {
-                done(unbegun(job, failure));
-                continue;
-            }
-        };
-        match begin_at_once(&mut attempt) {
-            Ok(true) => {}
-            // Whoever holds the lease may be slow, or may wait for a slice of this group.
-            Ok(false) => {
-                alone.push(job);
-                continue;
-            }
-            Err(failure) => {
-                failed.push((attempt, failure));
-                continue;
-            }
-        }
-        match stage_member(&mut attempt, slot, &mut bench, &common) {
-            Ok((staged, prepared)) => {
-                bytes += staged.estimated_bytes();
-                members.push(Member { attempt, staged, prepared });
-            }
-            Err(failure) => failed.push((attempt, failure)),
-        }
+        let is_full = MAX_STAGED_BYTES < bytes || MAX_MEMBERS <= members.len() || MAX_STAGING < started.elapsed();
+        next = if is_full || ctx.cancel.is_set() { None } else { claim() };
     }
-    commit_members(slot, members, &common, done);
+    commit_members(slot, members, common, done);
     drop(bench);
     for (attempt, failure) in failed {
         done(settle(attempt, Err(failure), slot));
@@ -149,7 +178,6 @@ fn one_commit(
     for job in alone {
         done(execute(ctx, slot, job, report_phase));
     }
-    taken
 }
 
 /// Begins an attempt unless somebody holds its lease; an attempt that is not begun leaves no trace.
@@ -166,13 +194,19 @@ fn stage_member(
     attempt: &mut Attempt<'_>,
     slot: &mut Slot,
     bench: &mut Option<Bench>,
-    common: &Common,
+    common: &Common<'_>,
 ) -> Result<(Staged, Prepared), StepFailure> {
     if bench.is_none() {
-        *bench = Some(attempt.phase("pin", |attempt| Bench::open(attempt, slot, &common.lakes))?);
+        let opened = attempt.phase("pin", |attempt| -> Result<Bench, StepFailure> {
+            let mut bench = Bench::open(attempt, slot, &common.lakes)?;
+            bench.find_absent(&attempt.alias, &common.new_targets)?;
+            Ok(bench)
+        });
+        *bench = Some(opened?);
     }
     let bench = bench.as_ref().expect("it was opened just now");
     let uses_variables = common.uses_variables;
+    attempt.go_on("stage the query")?;
     let mut staged = bench.stage(attempt);
     let outcome = attempt
         .phase("stage", |attempt| {
@@ -190,7 +224,12 @@ fn stage_member(
 }
 
 /// Commits the members together, or one by one when that fails.
-fn commit_members(slot: &mut Slot, mut members: Vec<Member<'_>>, common: &Common, done: &mut dyn FnMut(StepReport)) {
+fn commit_members(
+    slot: &mut Slot,
+    mut members: Vec<Member<'_>>,
+    common: &Common<'_>,
+    done: &mut dyn FnMut(StepReport),
+) {
     let Some(session) = members.first().map(|member| member.staged.session.clone()) else { return };
     let together = match members.len() {
         1 => None,

@@ -138,7 +138,10 @@ impl Last {
 /// Returns what was consumed; `None` when nothing was, or all is taken anew.
 fn last_consumed(source: &Source<'_>, slot: &mut Slot) -> Result<Option<Last>, StepFailure> {
     let Asset::Lake { lake, schema, table } = source.asset else { return Ok(None) };
-    let Some(location) = source.ctx.lakes.get(lake).filter(|location| location.exists()) else { return Ok(None) };
+    let Some(location) = source.ctx.lakes.get(lake) else { return Ok(None) };
+    if !location.exists()? {
+        return Ok(None);
+    }
     if source.full_refresh {
         return Ok(None);
     }
@@ -237,7 +240,10 @@ fn table_with<'a>(
     column: &str,
 ) -> Result<Option<Table<'a>>, StepFailure> {
     let Asset::Lake { lake, schema, table } = asset else { return Ok(None) };
-    let Some(location) = source.ctx.lakes.get(lake).filter(|location| location.exists()) else { return Ok(None) };
+    let Some(location) = source.ctx.lakes.get(lake) else { return Ok(None) };
+    if !location.exists()? {
+        return Ok(None);
+    }
     let pin = match source.pins.get(lake) {
         Some(pin) => *pin,
         None => {

@@ -82,7 +82,7 @@ impl Sliced {
 pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
     let script = facts.script;
     let sliced = match (script.time_spec(), &facts.step.partition) {
-        (Some(spec), Some(_)) => Some(sliced(facts, spec)?),
+        (Some(spec), Some(key)) => Some(sliced(script, facts.staged, spec, key)?),
         (None, Some(key)) => Some(Sliced::of_value(script.identity_column(), key)),
         _ => None,
     };
@@ -201,18 +201,43 @@ fn statements(facts: &ShapeFacts<'_>, shape: &Shape, layout: &Layout) -> Result<
     Ok(statements)
 }
 
-fn sliced(facts: &ShapeFacts<'_>, spec: &TimeSpec) -> Result<Sliced, StepFailure> {
-    let key = facts.step.partition.as_ref().expect("the caller checked that the step has a partition");
+/// Returns the rows of `key` in a table or stage of `script` with the columns `schema`.
+pub fn slice_of(script: &CompiledScript, schema: &Schema, key: &PartitionKey) -> Result<Slice, StepFailure> {
+    match script.time_spec() {
+        Some(spec) => Ok(sliced(script, schema, spec, key)?.slice),
+        None => Ok(Sliced::of_value(script.identity_column(), key).slice),
+    }
+}
+
+/// Returns how the table of `script` with the columns `schema` is partitioned.
+pub fn partitions_of(script: &CompiledScript, schema: &Schema) -> Result<PartitionBy, StepFailure> {
+    let Some(spec) = script.time_spec() else {
+        let has_values = script.payload_path().is_some();
+        return Ok(match has_values {
+            true => PartitionBy::Identity(script.identity_column().to_owned()),
+            false => PartitionBy::Nothing,
+        });
+    };
+    // Which partition is asked for makes no difference to the layout.
+    let key = spec.last_closed(chrono::DateTime::UNIX_EPOCH);
+    Ok(sliced(script, schema, spec, &key)?.partition_by)
+}
+
+fn sliced(
+    script: &CompiledScript,
+    schema: &Schema,
+    spec: &TimeSpec,
+    key: &PartitionKey,
+) -> Result<Sliced, StepFailure> {
     let wrong = |error: pintail_core::partition::LayoutError| {
-        StepFailure::user(Code::ENGINE_ERROR, "find the slice", error.to_string()).at(facts
-            .script
+        StepFailure::user(Code::ENGINE_ERROR, "find the slice", error.to_string()).at(script
             .header
             .partitioned
             .as_ref()
             .map(|partitioned| partitioned.span))
     };
-    let identity_column = facts.script.identity_column();
-    let by_type = spec.by.as_ref().and_then(|by| Some(facts.staged.column(by)?.data_type.clone()));
+    let identity_column = script.identity_column();
+    let by_type = spec.by.as_ref().and_then(|by| Some(schema.column(by)?.data_type.clone()));
     let slice_layout = layout(spec, by_type.as_deref(), identity_column).map_err(wrong)?;
     let window = match (&spec.by, &by_type) {
         (Some(by), Some(data_type)) => {
@@ -327,7 +352,8 @@ fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Lay
     .with_help("change `partitioned` back, or write a new table: another name in `materialize`, then a backfill"))
 }
 
-fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {
+/// Returns partition keys as the catalog says them.
+pub fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {
     partition_by.keys().into_iter().map(|(column, transform)| (column, transform.to_owned())).collect()
 }
 

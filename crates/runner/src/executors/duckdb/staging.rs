@@ -8,6 +8,7 @@ use pintail_core::annotation::{ColumnDecl, WriteStrategy};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{LakeName, SnapshotId};
+use pintail_core::plan::Content;
 use pintail_core::schema::{Column, Schema};
 use pintail_core::source::Span;
 use pintail_core::sql::strategy::{Deduplicate, stage};
@@ -19,6 +20,7 @@ use pintail_engine::{EngineError, Session, WriteTransaction};
 use tokio::runtime::Handle;
 
 use super::attempt::{Attempt, stage_of, strategy_of};
+use super::restore;
 use super::shape::{ShapeFacts, shape};
 use super::text::{ReadAs, StepVariables, own_relations, resets, rewrite, settings};
 use crate::executors::context::CancelWatch;
@@ -40,6 +42,12 @@ pub struct Staged {
 }
 
 impl Staged {
+    /// Returns an empty stage.
+    pub(super) fn new(session: Rc<Session>, base: SnapshotId, pins: HeldPins, watch: Rc<CancelWatch>) -> Self {
+        let pins = Rc::new(pins);
+        Self { session, schema: Schema::default(), rows: 0, base: Some(base), _pins: pins, _watch: watch }
+    }
+
     /// Returns about how many bytes the stage takes: its rows, with sixteen bytes a value.
     pub fn estimated_bytes(&self) -> u64 {
         self.rows * 16 * u64::try_from(self.schema.columns.len()).unwrap_or(1)
@@ -52,6 +60,8 @@ pub struct Bench {
     base: SnapshotId,
     pins: Rc<HeldPins>,
     watch: Rc<CancelWatch>,
+    /// The targets that are known not to exist.
+    absent: BTreeSet<(String, String)>,
 }
 
 impl Bench {
@@ -68,7 +78,19 @@ impl Bench {
         for name in needed {
             pins.attach(attempt, slot, name)?;
         }
-        Ok(Self { session, base, pins: Rc::new(pins), watch })
+        Ok(Self { session, base, pins: Rc::new(pins), watch, absent: BTreeSet::new() })
+    }
+
+    /// Looks which of `targets`, schemas and tables, do not exist, so that nobody has to look for each.
+    pub fn find_absent(&mut self, alias: &str, targets: &[(&str, &str)]) -> Result<(), StepFailure> {
+        let absent = lake::absent_names(&self.session, alias, targets)?;
+        self.absent = absent.into_iter().map(|(schema, table)| (schema.to_owned(), table.to_owned())).collect();
+        Ok(())
+    }
+
+    /// Returns the session, shared.
+    pub fn shared_session(&self) -> Rc<Session> {
+        self.session.clone()
     }
 
     /// Returns the session.
@@ -76,9 +98,16 @@ impl Bench {
         &self.session
     }
 
+    /// Returns whether the target of `attempt` is known not to exist.
+    pub fn lacks(&self, attempt: &Attempt<'_>) -> bool {
+        let (schema, table) = attempt.table;
+        !self.absent.is_empty() && self.absent.contains(&(schema.to_owned(), table.to_owned()))
+    }
+
     /// Returns an empty stage on it for `attempt`.
     pub fn stage(&self, attempt: &mut Attempt<'_>) -> Staged {
         attempt.pins.entry(attempt.lake.name.clone()).or_insert(self.base);
+        attempt.is_absent = self.lacks(attempt);
         Staged {
             session: self.session.clone(),
             schema: Schema::default(),
@@ -115,9 +144,15 @@ pub fn stage_if_needed(
     if staged.is_some() {
         return Ok(());
     }
-    let opened = attempt.phase("pin", |attempt| open(attempt, slot))?;
-    let mut fresh = opened;
-    let outcome = attempt.phase("stage", |attempt| fill(attempt, &mut fresh));
+    let content = attempt.job.step.content;
+    let mut fresh = attempt.phase("pin", |attempt| match content {
+        Content::Script => open(attempt, slot),
+        Content::Restore { snapshot } => restore::open(attempt, slot, snapshot),
+    })?;
+    let outcome = attempt.phase("stage", |attempt| match content {
+        Content::Script => fill(attempt, &mut fresh),
+        Content::Restore { snapshot } => restore::fill(attempt, &mut fresh, snapshot),
+    });
     if let Err(failure) = outcome {
         attempt.sent.extend(fresh.session.take_sent());
         return Err(failure);
@@ -164,14 +199,19 @@ fn pin_inputs(attempt: &Attempt<'_>, slot: &mut Slot) -> Result<HeldPins, StepFa
 }
 
 impl HeldPins {
+    /// Returns a hold on `snapshot` of the target's own lake.
+    pub(super) fn of(attempt: &Attempt<'_>, snapshot: SnapshotId) -> Result<Self, StepFailure> {
+        let reason = format!("run {} rolls back to it", attempt.ctx.run);
+        let now = (attempt.ctx.now)().timestamp_micros();
+        let id = attempt.ctx.runtime.block_on(attempt.guard.pin(snapshot, &reason, now)).map_err(EngineError::from)?;
+        let guard = attempt.ctx.guards.get(&attempt.lake.name).cloned();
+        Ok(Self { runtime: attempt.ctx.runtime.clone(), pins: guard.into_iter().map(|guard| (guard, id)).collect() })
+    }
+
     fn attach(&mut self, attempt: &Attempt<'_>, slot: &mut Slot, name: &LakeName) -> Result<(), StepFailure> {
         let Some(location) = attempt.ctx.lakes.get(name) else { return Ok(()) };
         let Some(pin) = attempt.pins.get(name).copied() else {
-            return Err(EngineError::LakeMissing {
-                lake: name.to_string(),
-                catalog: location.catalog_file().to_owned(),
-            }
-            .into());
+            return Err(location.missing().into());
         };
         if let Some(guard) = attempt.ctx.guards.get(name) {
             let reason = format!("run {} reads it", attempt.ctx.run);
@@ -338,7 +378,7 @@ fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> R
 
 /// Gives the columns of bare NULLs their type back: stored, the engine makes them INTEGER, and the first real value of
 /// another type would then break the table. Before that they take on any type, so a NULL beside a boolean is BOOLEAN.
-fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
+pub fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
     let may_be_untyped = |column: &Column| column.data_type == "INTEGER";
     if !query.to_ascii_lowercase().contains("null") || !schema.columns.iter().any(may_be_untyped) {
         return;
@@ -358,7 +398,8 @@ fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
     }
 }
 
-fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
+/// Returns which of several rows with one key the script keeps.
+pub fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
     let WriteStrategy::Merge { key, order_by: Some(order_by) } = strategy else { return Ok(None) };
     let order_by = Fragment::new(order_by).map_err(|error| {
         StepFailure::user(Code::ENGINE_ERROR, "stage the query", format!("`order_by={order_by}`: {error}"))
@@ -375,8 +416,7 @@ pub fn prepare_session(
     upstream: Option<SnapshotId>,
 ) -> Result<(), StepFailure> {
     if script.reads_lakes(&ctx.project) {
-        let name = ctx.project.default_lake.sql_name();
-        session.batch("use the default lake", &format!("USE {}", Ident::new(name)))?;
+        session.use_database(ctx.project.default_lake.sql_name())?;
     }
     set_step_variables(session, ctx, job, script, upstream)?;
     for span in script.setup_spans() {

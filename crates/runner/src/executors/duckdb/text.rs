@@ -38,6 +38,9 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
         let relation = (read_as.special)(asset).unwrap_or_else(|| Relation::in_catalog(lake.sql_name(), schema, table));
         rewriter.table(name.span, &relation);
     }
+    for (span, address) in &text.places {
+        rewriter.replace(*span, address);
+    }
     rewriter.finish()
 }
 

@@ -135,7 +135,7 @@ fn every_section_is_read() {
         volumes {"landing": Volume { path: "/srv/landing" }}
         vars {"country": Text("DE")}
         datatables {"app": Datatable { url: SecretBox<str>([REDACTED]) }}
-        object stores {"raw": ObjectStore { url: "s3://bucket/prefix", key: Some(SecretBox<str>([REDACTED])), secret: Some(SecretBox<str>([REDACTED])) }}
+        object stores {"raw": ObjectStore { url: "s3://bucket/prefix", endpoint: None, region: None, url_style: None, use_ssl: None, key: Some(SecretBox<str>([REDACTED])), secret: Some(SecretBox<str>([REDACTED])) }}
     "#]]
     .assert_eq(&format!(
         "volumes {:?}\nvars {:?}\ndatatables {:?}\nobject stores {:?}\n",
@@ -501,8 +501,6 @@ atomic = false
     let of = |profile| print(text, &read_all(text, profile).1);
     expect![[r#"
         3:1 P125 catalog: a catalog on Postgres is checked, but this version does not act on it yet (write `catalog = "sqlite:<path>"` to run something)
-        5:1 P125 url: a store on Postgres is checked, but this version does not act on it yet (write `url = "sqlite:.pintail/store.sqlite"` to run something)
-        7:1 P125 keep_runs: `keep_runs` is checked, but this version does not act on it yet (nothing expires yet)
         9:1 P125 timezone: `timezone` is checked, but this version does not act on it yet (schedules do not run yet; partitions have `tz=`)
         11:1 P125 worker: `worker` is checked, but this version does not act on it yet (choose scripts by `--select tag:…`)
         12:2 P125 datatable: `[datatable]` is checked, but this version does not act on it yet (scripts cannot read or write Postgres tables yet)
@@ -520,6 +518,20 @@ fn two_lakes_cannot_have_one_catalog() {
         "[lake.other]\ncatalog = \"sqlite:.pintail/main.sqlite\"\n[lake.third]\ncatalog = \"sqlite:third.sqlite\"\n",
         expect![[r#"
             1:7 P004 other: the lakes `other` and `main` have one catalog (give each lake a catalog of its own)
+        "#]],
+    );
+}
+
+#[test]
+fn a_project_has_a_name_that_is_not_empty() {
+    let named = |text: &str| read_all(text, None).0.project_name.map(|name| name.to_string());
+    assert_eq!(named("[project]\nname = \"shop\"\n").as_deref(), Some("shop"));
+    assert_eq!(named(""), None);
+    check(
+        "[project]\nname = \" \"\nnames = 1\n",
+        expect![[r#"
+            2:8 P004 " ": `name` must be text that is not empty, found ` ` (such as `name = "shop"`)
+            3:1 P002 names: unknown key `names` in [project] (did you mean `name`?)
         "#]],
     );
 }

@@ -67,7 +67,7 @@ CREATE INDEX attempt_not_committed ON attempt (project, status) WHERE status <> 
 
 -- Append-only, and no foreign key to run, step or attempt: a row that was rebuilt from a lake outlives a lost store.
 CREATE TABLE materialization (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     project TEXT NOT NULL,
     asset TEXT NOT NULL,
     partition TEXT,
@@ -101,7 +101,7 @@ CREATE TABLE materialization (
 
 CREATE INDEX materialization_by_time ON materialization (project, asset, finished DESC);
 
-CREATE INDEX materialization_good ON materialization (project, asset, partition, snapshot DESC, id DESC, status)
+CREATE INDEX materialization_good ON materialization (project, asset, partition, snapshot DESC NULLS LAST, id DESC, status)
 WHERE status IN ('materialized', 'unchanged');
 
 CREATE INDEX materialization_bad ON materialization (project, asset, partition, finished DESC, id DESC, status)
@@ -117,7 +117,7 @@ SELECT
     made.files, made.started, made.finished, made.error
 FROM (
     SELECT project, asset, partition, id,
-        row_number() OVER (PARTITION BY project, asset, partition ORDER BY snapshot DESC, id DESC) AS place
+        row_number() OVER (PARTITION BY project, asset, partition ORDER BY snapshot DESC NULLS LAST, id DESC) AS place
     FROM materialization
     WHERE status IN ('materialized', 'unchanged')
 ) AS ranked
@@ -151,7 +151,7 @@ CREATE TABLE asset_schema (
 );
 
 CREATE TABLE test_result (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     project TEXT NOT NULL,
     step TEXT NOT NULL,
     attempt TEXT NOT NULL,
@@ -172,7 +172,7 @@ CREATE INDEX test_result_by_step ON test_result (project, step, id);
 CREATE INDEX test_result_by_attempt ON test_result (project, attempt);
 
 CREATE TABLE log (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     project TEXT NOT NULL,
     run TEXT NOT NULL,
     step TEXT,
@@ -187,7 +187,7 @@ CREATE INDEX log_by_run ON log (project, run, id);
 
 -- Keyed by attempt, not by materialization: what waits for delivery outlives a rebuild of the materializations.
 CREATE TABLE outbox (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     project TEXT NOT NULL,
     attempt TEXT NOT NULL,
     asset TEXT NOT NULL,
@@ -204,4 +204,56 @@ CREATE TABLE lake_cursor (
     lake TEXT NOT NULL,
     snapshot BIGINT NOT NULL,
     PRIMARY KEY (project, lake)
+);
+
+-- What a replay runs: the text of every script that a run had, kept once for each content.
+CREATE TABLE script_text (
+    project TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    path TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (project, hash)
+);
+
+-- A durable backfill. Its partitions are ranges of the calendar; only those that have left the queue have rows of their own.
+CREATE TABLE backfill (
+    project TEXT NOT NULL,
+    id BIGINT NOT NULL,
+    script TEXT NOT NULL,
+    asset TEXT,
+    calendar TEXT NOT NULL,
+    request TEXT NOT NULL,
+    options TEXT NOT NULL,
+    ranges TEXT NOT NULL,
+    total BIGINT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed', 'cancelled')),
+    owner TEXT NOT NULL,
+    is_stopping BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    finished BIGINT,
+    error TEXT,
+    PRIMARY KEY (project, id),
+    CHECK ((state = 'running') = (finished IS NULL))
+);
+
+CREATE TABLE backfill_partition (
+    project TEXT NOT NULL,
+    backfill BIGINT NOT NULL,
+    partition TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed', 'cancelled')),
+    run TEXT,
+    since BIGINT NOT NULL,
+    error TEXT,
+    PRIMARY KEY (project, backfill, partition),
+    FOREIGN KEY (project, backfill) REFERENCES backfill (project, id)
+);
+
+CREATE INDEX backfill_partition_by_state ON backfill_partition (project, backfill, state, partition);
+
+CREATE INDEX materialization_by_run ON materialization (project, run);
+
+-- One row for each write transaction, by which a COMMIT whose answer was lost is settled. Only here: SQLite loses none.
+CREATE TABLE write_proof (
+    token TEXT NOT NULL PRIMARY KEY,
+    at TIMESTAMPTZ NOT NULL DEFAULT now()
 );

@@ -4,7 +4,7 @@ use pintail_core::id::ScriptName;
 use pintail_core::partition::{PartitionKey, TimeSpec};
 use pintail_core::plan::Partitions;
 
-use super::{Observation, Pintail, RunnerError};
+use super::super::{Observation, Pintail, RunnerError};
 use crate::project::CompiledScript;
 
 /// A backfill of one script.
@@ -20,8 +20,12 @@ pub struct BackfillRange {
     pub missing: bool,
     /// Only partitions whose newest attempt failed.
     pub failed: bool,
+    /// Only partitions that are older than the script or its inputs.
+    pub stale: bool,
     /// What the script reads, too.
     pub upstream: bool,
+    /// Exactly these, in order: a window of a job. The bounds and choices above are not looked at then.
+    pub keys: Option<Vec<PartitionKey>>,
 }
 
 impl Pintail {
@@ -47,12 +51,12 @@ impl Pintail {
         RunnerError::NoScript { name: ScriptName(text.to_owned()), hint }
     }
 
-    pub(super) fn backfill_partitions(
-        &self,
+    /// Returns the script of `range` with its place among `runnable` and its calendar.
+    pub(super) fn backfill_script<'s>(
+        &'s self,
         range: &BackfillRange,
         runnable: &[&CompiledScript],
-        seen: &Observation,
-    ) -> Result<Partitions, RunnerError> {
+    ) -> Result<(usize, &'s CompiledScript, &'s TimeSpec), RunnerError> {
         let script = self.find_script(&range.script)?;
         let Some(position) = runnable.iter().position(|runnable| runnable.name() == script.name()) else {
             let reason = script.cannot_run.clone().unwrap_or_default();
@@ -77,6 +81,19 @@ impl Pintail {
                 ),
             });
         };
+        Ok((position, script, spec))
+    }
+
+    pub(in super::super) fn backfill_partitions(
+        &self,
+        range: &BackfillRange,
+        runnable: &[&CompiledScript],
+        seen: &Observation,
+    ) -> Result<Partitions, RunnerError> {
+        let (position, script, spec) = self.backfill_script(range, runnable)?;
+        if let Some(keys) = &range.keys {
+            return Ok(Partitions::Of { script: position, keys: keys.clone() });
+        }
         let (first, last) = self.bounds(range, script, spec)?;
         let partitions =
             spec.range(&first, &last).map_err(|error| RunnerError::Usage { message: error.to_string() })?;
@@ -93,7 +110,8 @@ impl Pintail {
         Ok(Partitions::Of { script: position, keys: partitions.filter(wanted).collect() })
     }
 
-    fn bounds(
+    /// Returns the first and the last partition that `range` means, both included.
+    pub(super) fn bounds(
         &self,
         range: &BackfillRange,
         script: &CompiledScript,
