@@ -83,8 +83,11 @@ pub fn nothing_to_do(plan: &Plan) -> String {
     }
 }
 
-/// Shows what else there would be to do.
+/// Shows which reads go to another profile, and what else there would be to do.
 pub fn show_hints(plan: &Plan, app: &App) {
+    for line in plan::deferred(plan) {
+        app.terminal.talk(&format!("note: {line}"));
+    }
     for hint in &plan.hints {
         app.terminal.hint(&plan::hint(hint));
     }
@@ -103,6 +106,11 @@ fn to_json(plan: &Plan, explained: &[(usize, Vec<Statement>)], pintail: &Pintail
         "up_to_date": plan.up_to_date,
         "pins": plan.pins.iter().map(|(lake, snapshot)| (lake.to_string(), json!(snapshot.0)))
             .collect::<serde_json::Map<_, _>>(),
+        "deferred": plan.deferred.iter().map(|read| json!({
+            "script": read.script.as_str(),
+            "asset": read.asset.to_string(),
+            "profile": read.profile,
+        })).collect::<Vec<_>>(),
         "hints": plan.hints.iter().map(hint_json).collect::<Vec<_>>(),
     })
 }

@@ -59,6 +59,21 @@ pub fn totals(plan: &Plan) -> String {
     }
 }
 
+/// Returns one sentence for each script that reads another profile's tables.
+pub fn deferred(plan: &Plan) -> Vec<String> {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    for read in &plan.deferred {
+        match lines.last_mut().filter(|(script, _)| *script == read.script.as_str()) {
+            Some((_, line)) => line.push_str(&format!(", {}", read.asset)),
+            None => {
+                let line = format!("`{}` reads from profile `{}`: {}", read.script, read.profile, read.asset);
+                lines.push((read.script.as_str(), line));
+            }
+        }
+    }
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
 /// Returns a hint as a sentence with its command.
 pub fn hint(hint: &Hint) -> String {
     let (script, missing, from, to) = match hint {

@@ -55,38 +55,39 @@ fn plan_gives_steps_pins_and_hints() {
         &Project::new(SHOP),
         "plan --json",
         expect![[r#"
-        exit code 0
-        --- stdout
-        {
-          "steps": [
+            exit code 0
+            --- stdout
             {
-              "step": 1,
-              "script": "orders",
-              "asset": "ducklake://main/orders",
-              "partition": null,
-              "window": null,
-              "strategy": "merge",
-              "reason": "never written",
-              "after": []
-            },
-            {
-              "step": 2,
-              "script": "revenue",
-              "asset": "ducklake://main/revenue",
-              "partition": null,
-              "window": null,
-              "strategy": "replace",
-              "reason": "never written",
-              "after": [
-                1
-              ]
+              "steps": [
+                {
+                  "step": 1,
+                  "script": "orders",
+                  "asset": "ducklake://main/orders",
+                  "partition": null,
+                  "window": null,
+                  "strategy": "merge",
+                  "reason": "never written",
+                  "after": []
+                },
+                {
+                  "step": 2,
+                  "script": "revenue",
+                  "asset": "ducklake://main/revenue",
+                  "partition": null,
+                  "window": null,
+                  "strategy": "replace",
+                  "reason": "never written",
+                  "after": [
+                    1
+                  ]
+                }
+              ],
+              "up_to_date": 0,
+              "pins": {},
+              "deferred": [],
+              "hints": []
             }
-          ],
-          "up_to_date": 0,
-          "pins": {},
-          "hints": []
-        }
-    "#]],
+        "#]],
     );
 }
 
@@ -107,7 +108,7 @@ fn run_gives_a_line_per_event() {
         {"event":"started","run":"<id>","steps":[{"step":1,"script":"orders","asset":"ducklake://main/orders","partition":null,"window":null,"strategy":"merge","reason":"never written","after":[]}]}
         {"event":"step_started","step":1}
         {"event":"step_finished","step":1,"script":"orders","asset":"ducklake://main/orders","partition":null,"window":null,"strategy":"merge","reason":"never written","after":[],"state":"materialized","snapshot":2,"rows":3,"inserted":3,"deleted":0,"tests":[{"name":"unique order_id","severity":"error","status":"passed","failures":0,"nulls_ignored":0,"sample":[]},{"name":"not_null customer","severity":"error","status":"passed","failures":0,"nulls_ignored":null,"sample":[]}],"notes":[],"seconds":<seconds>…
-        {"event":"finished","run":"<id>","status":"succeeded","materialized":1,"superseded":0,"failed":0,"skipped":0,"stopped":0,"up_to_date":0,"unrecorded":null,"seconds":<seconds>}
+        {"event":"finished","run":"<id>","status":"succeeded","materialized":1,"unchanged":0,"superseded":0,"rolled_back":0,"failed":0,"skipped":0,"stopped":0,"up_to_date":0,"unrecorded":null,"seconds":<seconds>}
     "#]].assert_eq(&without_phases);
     check(
         &project,

@@ -99,36 +99,36 @@ fn a_new_project_checks_clean_plans_runs_and_has_nothing_to_do_after() {
         &project,
         "plan --force --select revenue_by_day --sql",
         expect![[r#"
-        exit code 0
-        --- stdout
-        #  script          strategy  why
-        1  revenue_by_day  replace   forced
+            exit code 0
+            --- stdout
+            #  script          strategy  why
+            1  revenue_by_day  replace   forced
 
-        1 step to do
+            1 step to do
 
-        -- step 1: revenue_by_day
+            -- step 1: revenue_by_day
 
-        -- stage the query
-        CREATE OR REPLACE TEMP TABLE "_pt_stage" AS (
-        SELECT
-            ordered_on,
-            count(*) AS orders,
-            sum(amount)::DECIMAL(18, 2) AS revenue
-        FROM "lake"."main"."orders"
-        GROUP BY ALL
-        );
+            -- stage the query
+            CREATE OR REPLACE TEMP TABLE "_pt_stage_0" AS (
+            SELECT
+                ordered_on,
+                count(*) AS orders,
+                sum(amount)::DECIMAL(18, 2) AS revenue
+            FROM "lake"."main"."orders"
+            GROUP BY ALL
+            );
 
-        -- delete all rows
-        DELETE FROM "_pt_w_main"."main"."revenue_by_day";
+            -- delete all rows
+            DELETE FROM "_pt_w_main"."main"."revenue_by_day";
 
-        -- insert the staged rows
-        INSERT INTO "_pt_w_main"."main"."revenue_by_day" BY NAME
-        SELECT
-          "ordered_on",
-          "orders",
-          "revenue"
-        FROM "_pt_stage";
-    "#]],
+            -- insert the staged rows
+            INSERT INTO "_pt_w_main"."main"."revenue_by_day" BY NAME
+            SELECT
+              "ordered_on",
+              "orders",
+              "revenue"
+            FROM "_pt_stage_0";
+        "#]],
     );
 }
 

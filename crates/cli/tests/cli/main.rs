@@ -14,6 +14,7 @@ mod places;
 mod questions;
 mod scaffolds;
 mod secrets;
+mod states;
 mod unchanged;
 mod versions;
 

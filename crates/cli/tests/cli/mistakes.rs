@@ -256,30 +256,23 @@ fn every_mistake_of_a_selection_is_shown() {
         &project,
         "run --select ordrs+ tag:nigthly --exclude revnue",
         expect![[r#"
-        exit code 2
-        --- stderr
-        error[P305]: `ordrs` matches no script
-         --> --select:1:1
-          |
-        1 | ordrs+ tag:nigthly
-          | ^^^^^
-          |
-          = help: did you mean `orders`?
-        error[P305]: no script has the tag `nigthly`
-         --> --select:1:8
-          |
-        1 | ordrs+ tag:nigthly
-          |        ^^^^^^^^^^^
-          |
-          = help: did you mean `nightly`?
-        error[P305]: `revnue` matches no script
-         --> --exclude:1:1
-          |
-        1 | revnue
-          | ^^^^^^
-          |
-          = help: did you mean `revenue`?
-    "#]],
+            exit code 2
+            --- stderr
+            error[P305]: `ordrs` matches no script
+             --> --select:1:1
+              |
+            1 | ordrs+ tag:nigthly
+              | ^^^^^
+              |
+              = help: did you mean `orders`?
+            error[P305]: no script has the tag `nigthly`
+             --> --select:1:8
+              |
+            1 | ordrs+ tag:nigthly
+              |        ^^^^^^^^^^^
+              |
+              = help: did you mean `nightly`?
+        "#]],
     );
     check(
         &project,

@@ -151,7 +151,6 @@ codes! {
     TEST_NEVER_RUNS = "P312" Warning "a test that never runs";
     INCREMENT_SOURCE = "P313" Error "the column that increments go by is not found, or cannot be followed";
     CONSUMED_UNKNOWN = "P314" Error "what an incremental script has consumed is not known";
-    PAYLOAD_WITHOUT_PARTITION = "P315" Error "a payload or value that names no partition";
 
     PARTITION_KEY_INVALID = "P401" Error "not a partition of this kind";
     PARTITION_BEFORE_START = "P402" Error "a partition before the declared start";

@@ -70,7 +70,9 @@ pub fn value_key(text: &str) -> Result<PartitionKey, PayloadError> {
 fn near(at: &Value) -> String {
     match at.as_object() {
         Some(object) if !object.is_empty() => {
-            let keys: Vec<&str> = object.keys().take(8).map(String::as_str).collect();
+            let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
+            keys.sort_unstable();
+            keys.truncate(8);
             format!("; there is {}", keys.join(", "))
         }
         _ => String::new(),

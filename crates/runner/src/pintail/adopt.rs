@@ -119,8 +119,15 @@ impl Pintail {
         Ok(Adopted { asset, snapshot, rows: entry.rows.unwrap_or(0), table })
     }
 
-    /// Returns the asset that `text` names: a URI, or a table of the default lake.
+    /// Returns the asset that `text` names: a URI, or a table of the default lake. In a profile that defers to another, what
+    /// the project calls by that name is this profile's own.
     pub fn parse_asset(&self, text: &str) -> Result<Asset, RunnerError> {
+        let asset = self.parse_name(text)?;
+        let own = self.project.deferral.as_ref().and_then(|deferral| deferral.own(&asset));
+        Ok(own.cloned().unwrap_or(asset))
+    }
+
+    fn parse_name(&self, text: &str) -> Result<Asset, RunnerError> {
         if text.contains("://") {
             return Asset::parse(text).map_err(|error| RunnerError::Usage { message: format!("`{text}`: {error}") });
         }

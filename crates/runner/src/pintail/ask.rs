@@ -229,7 +229,7 @@ impl Pintail {
     /// Reconstructs what the store knows of the lakes from their commit messages.
     pub fn rebuild_state(&self) -> Result<Vec<Rebuilt>, RunnerError> {
         let mut rebuilt = Vec::new();
-        for location in self.existing_lakes()? {
+        for location in self.existing_lakes()?.into_iter().filter(|lake| !self.is_deferred(&lake.name)) {
             let (stamps, head) = self.all_stamps(location)?;
             let ingested = self.runtime.block_on(self.store.rebuild_lake_state(&location.name, &stamps, head))?;
             let stamped: std::collections::BTreeSet<&str> =

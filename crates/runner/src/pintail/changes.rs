@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use pintail_core::asset::Asset;
-use pintail_core::id::{SnapshotId, TableId};
+use pintail_core::id::{LakeName, SnapshotId, TableId};
 use pintail_core::partition::{TimeSpec, TimeUnit, Window};
 use pintail_core::plan::{Author, Extent, LastChanges};
 use pintail_core::sql::changes::{Change, ChangeSet};
@@ -38,6 +38,8 @@ pub(super) struct TimeColumn {
 /// A lake that is being read.
 pub(super) struct Reading<'a> {
     pub location: &'a LakeLocation,
+    /// The name by which the lake's own commits call it.
+    pub stamped_as: &'a LakeName,
     pub session: &'a Session,
     pub live: &'a [LiveTable],
     /// The assets whose slices matter to somebody.
@@ -128,7 +130,8 @@ pub(super) fn read_changes(
         let stamps = stamps_by_asset(commit);
         for (schema, table) in changed_tables(&commit.changes, &names) {
             let asset = Asset::lake_table(lake, &schema, &table);
-            let stamped = stamps.get(asset.to_string().as_str()).map_or(&[][..], Vec::as_slice);
+            let stamped_as = Asset::lake_table(reading.stamped_as.as_str(), &schema, &table).to_string();
+            let stamped = stamps.get(&stamped_as).map_or(&[][..], Vec::as_slice);
             let is_reshaped = is_reshaped(&commit.changes, &names, &schema, &table);
             match extents(stamped) {
                 Some(extents) if !is_reshaped => {

@@ -154,6 +154,11 @@ impl Pintail {
         &self.lakes
     }
 
+    /// Returns whether a lake belongs to the profile that is deferred to, and so is only read.
+    pub(crate) fn is_deferred(&self, lake: &LakeName) -> bool {
+        !self.project.project.config.lakes.contains_key(lake)
+    }
+
     /// Returns the lakes that are there.
     pub fn existing_lakes(&self) -> Result<Vec<&LakeLocation>, RunnerError> {
         let mut existing = Vec::new();
@@ -241,18 +246,29 @@ fn store_location(url: &StoreUrl) -> StoreLocation {
 
 /// Returns the name under which the store keeps the project's rows. A file holds one project, under a fixed name, so that
 /// folders can be renamed; a shared store tells projects apart by `[project] name`, or else by the folder's name.
+/// Each profile has a part of its own: its lakes are others, or its assets have other names.
 fn project_name(project: &CompiledProject, location: &StoreLocation) -> ProjectName {
+    let config = &project.project.config;
     let fixed = || ProjectName("default".to_owned());
-    if !location.is_shared() {
-        return fixed();
-    }
     let folder = || project.root().file_name().map(|name| ProjectName(name.to_string_lossy().into_owned()));
-    project.project.config.project_name.clone().or_else(folder).unwrap_or_else(fixed)
+    let name = match location.is_shared() {
+        true => config.project_name.clone().or_else(folder).unwrap_or_else(fixed),
+        false => fixed(),
+    };
+    match &config.profile {
+        Some(profile) => ProjectName(format!("{name}@{profile}")),
+        None => name,
+    }
 }
 
 fn locate_lakes(project: &CompiledProject, access: Access) -> Result<BTreeMap<LakeName, LakeLocation>, RunnerError> {
     let mut lakes = BTreeMap::new();
-    for (name, lake) in &project.project.config.lakes {
+    let config = &project.project.config;
+    let deferred = config
+        .deferred
+        .iter()
+        .flat_map(|deferred| deferred.lakes.iter().map(|(name, lake)| (deferred.lake_name(name), lake)));
+    for (name, lake) in config.lakes.iter().map(|(name, lake)| (name.clone(), lake)).chain(deferred) {
         let as_reader = lake.reader.as_ref().filter(|_| access == Access::Read);
         let catalog = match as_reader.unwrap_or(&lake.catalog) {
             Catalog::Sqlite { path } => pintail_engine::Catalog::Sqlite(real(path)),
@@ -267,7 +283,7 @@ fn locate_lakes(project: &CompiledProject, access: Access) -> Result<BTreeMap<La
             DataPath::Local(path) => format!("{}/", absolute(path).display()),
             DataPath::Url(url) => format!("{}/", url.trim_end_matches('/')),
         };
-        lakes.insert(name.clone(), LakeLocation { name: name.clone(), catalog, data });
+        lakes.insert(name.clone(), LakeLocation { name, catalog, data });
     }
     Ok(lakes)
 }

@@ -98,14 +98,22 @@ impl Pintail {
             let alias = location.write_alias();
             let head = lake::head(&session, &alias)?;
             seen.heads.insert(location.name.clone(), head);
-            seen.healed += self.heal(location, &session, head)?;
+            if !self.is_deferred(&location.name) {
+                seen.healed += self.heal(location, &session, head)?;
+            }
             if states.is_none() {
                 states = Some(self.runtime.block_on(self.store.current_slices(None))?);
             }
             let oldest = states.iter().flatten().filter_map(|state| oldest_pin(state, &location.name)).min();
             let tables = lake::live_tables(&session, &alias)?;
             if let Some(oldest) = oldest.filter(|oldest| *oldest < head) {
-                let reading = Reading { location, session: &session, live: &tables, columns: &columns };
+                let reading = Reading {
+                    location,
+                    stamped_as: self.stamped_name(&location.name),
+                    session: &session,
+                    live: &tables,
+                    columns: &columns,
+                };
                 read_changes(&reading, (oldest, head), &mut seen.changes)?;
             }
             self.read_waits(location, &session, &mut seen.waits)?;
@@ -129,6 +137,10 @@ impl Pintail {
         for asset in rolled_back {
             seen.memory.entry(asset).or_default().forget_slices();
         }
+        if let Some(deferral) = &self.project.deferral {
+            let is_built = |asset: &&Asset| seen.memory.get(*asset).is_some_and(|memory| memory.has_version);
+            deferral.set_built(deferral.originals().keys().filter(is_built).cloned());
+        }
         let targets = self.project.scripts.iter().filter_map(|script| script.target.as_ref());
         for (asset, origin) in targets.filter_map(|asset| Some((asset, origins.of(asset)?))) {
             seen.origins.insert(asset.clone(), origin);
@@ -137,6 +149,11 @@ impl Pintail {
             }
         }
         Ok(())
+    }
+
+    /// Returns the name by which the commits of a lake call it.
+    fn stamped_name<'a>(&'a self, lake: &'a LakeName) -> &'a LakeName {
+        self.project.deferral.as_ref().map_or(lake, |deferral| deferral.stamped_name(lake))
     }
 
     /// Takes in the stamps that the store has not seen.

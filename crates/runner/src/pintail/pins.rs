@@ -98,13 +98,19 @@ impl Pintail {
     pub(super) fn lakes_named(&self, name: Option<&str>) -> Result<Vec<&LakeLocation>, RunnerError> {
         match name {
             Some(name) => Ok(vec![self.lake_named(&LakeName(name.to_owned()))?]),
-            None => self.existing_lakes(),
+            // Those of a profile that is deferred to are not ours to look after.
+            None => Ok(self.existing_lakes()?.into_iter().filter(|lake| !self.is_deferred(&lake.name)).collect()),
         }
     }
 
     /// Returns the name under which this project holds what its past runs need.
     pub(super) fn keeper(&self) -> String {
-        format!("project {}", self.project.root().display())
+        let root = self.project.root().display();
+        match &self.project.project.config.profile {
+            // Two profiles of one folder may share a lake, and each holds what its own runs need.
+            Some(profile) => format!("project {root}, profile {profile}"),
+            None => format!("project {root}"),
+        }
     }
 
     /// Holds, in every lake, what the last runs of each asset read and made, so that nobody's upkeep takes it away.

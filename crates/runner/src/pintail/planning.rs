@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pintail_core::asset::Asset;
 use pintail_core::graph::NodeId;
 use pintail_core::id::{LakeName, ScriptName};
-use pintail_core::plan::{Hint, Partitions, Plan, Request, State, plan};
+use pintail_core::plan::{DeferredRead, Hint, Partitions, Plan, Request, State, plan};
 use pintail_core::sql::Statement;
 
 use super::runnable::Runnable;
@@ -84,6 +85,7 @@ impl Pintail {
         };
         let facts = self.facts(&seen, &runnable);
         let mut plan = plan(&facts, &request)?;
+        plan.deferred = self.deferred_reads(&plan);
         plan.hints.extend(values.hints);
         plan.hints.extend(seen.unreachable.iter().map(|message| Hint::Unreachable { message: message.clone() }));
         plan.hints.extend(self.left_out(&chosen.nodes));
@@ -170,6 +172,27 @@ impl Pintail {
                 ),
             }),
         }
+    }
+
+    /// Returns the reads of the plan's scripts that go to the other profile: what is neither built nor about to be.
+    fn deferred_reads(&self, plan: &Plan) -> Vec<DeferredRead> {
+        let Some(deferral) = &self.project.deferral else { return Vec::new() };
+        let written: BTreeSet<&Asset> = plan.steps.iter().filter_map(|step| step.asset.as_ref()).collect();
+        let mut reads: Vec<DeferredRead> = Vec::new();
+        for script in plan.steps.iter().filter_map(|step| self.project.script(&step.name)) {
+            if reads.last().is_some_and(|last| last.script == *script.name()) {
+                continue;
+            }
+            for asset in script.own_reads().into_iter().filter(|asset| !written.contains(asset)) {
+                let deferred = deferral.deferred_name(asset).filter(|_| script.target.as_ref() != Some(asset));
+                reads.extend(deferred.map(|asset| DeferredRead {
+                    script: script.name().clone(),
+                    asset: asset.clone(),
+                    profile: deferral.profile.clone(),
+                }));
+            }
+        }
+        reads
     }
 
     /// Says which selected scripts are not in the plan, and why; a macro library is nothing to run.

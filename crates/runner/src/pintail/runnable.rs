@@ -44,7 +44,8 @@ impl Pintail {
             let mut upstream: Vec<usize> =
                 graph.incoming(*node).filter_map(|edge| runnable.place.get(&edge.upstream).copied()).collect();
             upstream.extend(self.test_upstream(script, &runnable.place));
-            let direct = script.reads();
+            // What this profile has not built is read elsewhere, and watched here all the same.
+            let direct: BTreeSet<&Asset> = script.reads().into_iter().chain(script.own_reads()).collect();
             let mut reads: BTreeSet<Asset> = BTreeSet::new();
             let mut maps = self.maps(script);
             for asset in direct {
@@ -141,6 +142,14 @@ impl Pintail {
                 .flat_map(|asset| behind.get(asset).into_iter().flatten().chain([asset]).cloned().collect::<Vec<_>>())
                 .collect();
             behind.insert(target.clone(), reads);
+        }
+        if let Some(deferral) = &self.project.deferral {
+            for (own, there) in deferral.read_elsewhere() {
+                if let Some(assets) = behind.get(own) {
+                    let assets = assets.iter().map(|asset| deferral.there(asset).clone()).collect();
+                    behind.insert(there.clone(), assets);
+                }
+            }
         }
         behind
     }

@@ -59,6 +59,10 @@ impl Pintail {
         let ctx = Arc::new(ctx);
         let ids: Vec<StepId> = plan.steps.iter().map(|_| StepId(crate::new_id())).collect();
         self.begin(&ctx, plan, &ids, &how.triggered_by)?;
+        if let Some(deferral) = &self.project.deferral {
+            // Who reads what a step of this run writes waits for it, and then finds it here.
+            plan.steps.iter().filter_map(|step| step.asset.as_ref()).for_each(|asset| deferral.will_build(asset));
+        }
         tell(RunEvent::Started { run: ctx.run.clone(), steps: plan.steps.clone() });
         let pins = match self.pin_inputs(&ctx, plan) {
             Ok(pins) => pins,

@@ -116,7 +116,13 @@ impl CompiledProject {
             kind: script.header.materialize.as_ref().map(|line| ScriptKind::from(&line.value.strategy)),
             language: script.language(),
         });
-        Universe::new(&self.graph, labels)
+        let universe = Universe::new(&self.graph, labels);
+        let Some(deferral) = &self.deferral else { return universe };
+        // A script is called by the names of the project too, not only by those of this profile.
+        self.scripts.iter().fold(universe, |universe, script| {
+            let original = script.target.as_ref().and_then(|target| deferral.originals().get(target));
+            original.into_iter().fold(universe, |universe, asset| universe.with_name(asset, script.name()))
+        })
     }
 
     /// Returns the universe in which each fact holds of the scripts that `facts` name, or of none.

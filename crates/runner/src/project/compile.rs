@@ -1,6 +1,7 @@
 //! From a loaded project to a compiled one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use pintail_core::annotation::{ParsedHeader, TestCheck, TestDecl, Trigger, parse_header};
 use pintail_core::asset::Asset;
@@ -16,6 +17,7 @@ use pintail_engine::parse::BodyParser;
 use pintail_engine::{EngineError, Instance, InstanceOptions};
 use sha2::{Digest, Sha256};
 
+use super::deferral::Deferral;
 use super::objects;
 use super::tests_of_project::{THIS, is_this};
 use super::{CompiledProject, CompiledScript, CompiledTest, ParsedText, TestKind};
@@ -83,6 +85,11 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     for ((file, header), body) in project.tests.iter().zip(test_headers).zip(test_bodies) {
         tests.push(compile_test(file, header, body, &names, &mut diagnostics));
     }
+    let deferral = Deferral::of(&project.config, &scripts, &tests).map(Arc::new);
+    if let Some(deferral) = &deferral {
+        scripts.iter_mut().for_each(|script| deferral.rename_script(script));
+        tests.iter_mut().for_each(|test| deferral.rename_test(test));
+    }
     let texts = scripts.iter_mut().map(|script| &mut script.text).chain(tests.iter_mut().map(|test| &mut test.text));
     for text in texts {
         objects::resolve(text, &project.config, &mut diagnostics);
@@ -101,7 +108,16 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     diagnostics.sort_by_key(order);
     let by_name: HashMap<_, _> =
         scripts.iter().enumerate().map(|(position, script)| (script.name().clone(), position)).collect();
-    Ok(CompiledProject { project, scripts, tests, graph, diagnostics, default_lake: names.default_lake, by_name })
+    Ok(CompiledProject {
+        project,
+        scripts,
+        tests,
+        graph,
+        diagnostics,
+        default_lake: names.default_lake,
+        deferral,
+        by_name,
+    })
 }
 
 /// Parses every DuckDB body of the project at once.
@@ -200,7 +216,7 @@ fn compile_script(
     }
     let has_increments = compiled.increment_column().is_some();
     compiled.text =
-        ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, places: Vec::new() };
+        ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, ..ParsedText::default() };
     check_reads(&compiled, diagnostics);
     compiled
 }
@@ -324,14 +340,7 @@ fn compile_test(
         query,
         setup,
         kind: if is_generic { TestKind::Generic } else { TestKind::Singular },
-        text: ParsedText {
-            path: source.path,
-            blanked: source.text,
-            body,
-            lineage,
-            has_increments: false,
-            places: Vec::new(),
-        },
+        text: ParsedText { path: source.path, blanked: source.text, body, lineage, ..ParsedText::default() },
     }
 }
 

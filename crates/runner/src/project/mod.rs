@@ -4,6 +4,7 @@
 //! disagree.
 
 mod compile;
+mod deferral;
 mod files;
 mod objects;
 mod script;
@@ -11,12 +12,14 @@ mod tests_of_project;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pintail_core::diagnostic::{Diagnostic, Severity};
 use pintail_core::graph::{Graph, NodeId};
 use pintail_core::id::{LakeName, ScriptName};
 
 pub use compile::{CompileError, compile};
+pub use deferral::Deferral;
 pub use files::fingerprint;
 pub use objects::{object_address, reads_objects};
 pub use script::{CompiledScript, ParsedText};
@@ -38,6 +41,8 @@ pub struct CompiledProject {
     pub diagnostics: Vec<Diagnostic>,
     /// The lake of unqualified names.
     pub default_lake: LakeName,
+    /// The profile that is read where the selected one has built nothing.
+    pub deferral: Option<Arc<Deferral>>,
     by_name: HashMap<ScriptName, usize>,
 }
 

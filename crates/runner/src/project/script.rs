@@ -1,6 +1,7 @@
 //! One script with everything that is known of it before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pintail_core::annotation::{Header, WriteStrategy};
@@ -15,6 +16,7 @@ use pintail_core::sql::strategy::{Layout, current_view_name};
 use pintail_core::write::ErrorClass;
 
 use super::CompiledProject;
+use super::deferral::Deferral;
 use crate::executors::RunContext;
 use crate::workspace::ScriptFile;
 
@@ -34,6 +36,10 @@ pub struct ParsedText {
     pub lineage: BodyLineage,
     /// Whether its partitions are increments of a column, whose bounds have the type of that column.
     pub has_increments: bool,
+    /// The profile that is read where the selected one has built nothing.
+    pub deferral: Option<Arc<Deferral>>,
+    /// What its script writes, where that matters to what is read.
+    pub own: Option<Asset>,
     /// What is sent in place of the stores that it names.
     pub places: Vec<(Span, String)>,
 }
@@ -140,6 +146,11 @@ impl CompiledScript {
 
     /// Returns what the body reads, each asset once.
     pub fn reads(&self) -> BTreeSet<&Asset> {
+        self.text.lineage.reads.iter().map(|read| self.text.resolve(&read.asset)).collect()
+    }
+
+    /// Returns what the body reads as this profile calls it, whether or not it has built it.
+    pub fn own_reads(&self) -> BTreeSet<&Asset> {
         self.text.lineage.reads.iter().map(|read| &read.asset).collect()
     }
 
@@ -156,7 +167,7 @@ impl CompiledScript {
 
     /// Returns whether the body reads something of `place`, a lake or another place that counts versions.
     pub fn reads_place(&self, place: &LakeName) -> bool {
-        self.text.lineage.reads.iter().any(|read| read.asset.place() == *place)
+        self.reads().iter().any(|asset| asset.place() == *place)
     }
 
     /// Returns the datatables that the body or its tests read, by name.
@@ -173,8 +184,8 @@ impl CompiledScript {
     /// Returns the lakes that must be attached at their pins: those that the body or its tests read.
     pub fn lakes_needed(&self, project: &CompiledProject) -> BTreeSet<LakeName> {
         let mut lakes: BTreeSet<LakeName> =
-            self.text.lineage.reads.iter().filter_map(|read| read.asset.lake().cloned()).collect();
-        lakes.extend(self.test_reads.iter().filter_map(|asset| asset.lake().cloned()));
+            self.reads().into_iter().filter_map(|asset| asset.lake().cloned()).collect();
+        lakes.extend(self.test_reads.iter().filter_map(|asset| self.text.resolve(asset).lake().cloned()));
         if !self.text.lineage.unknown_reads.is_empty() {
             lakes.insert(project.default_lake.clone());
         }

@@ -23,6 +23,17 @@ pub enum Catalog {
     },
 }
 
+impl Catalog {
+    /// Returns whether both are one catalog, as far as their texts tell.
+    pub fn is_same_place(&self, other: &Catalog) -> bool {
+        match (self, other) {
+            (Catalog::Sqlite { path }, Catalog::Sqlite { path: other }) => path == other,
+            (Catalog::Postgres { connection, .. }, Catalog::Postgres { connection: other, .. }) => connection == other,
+            _ => false,
+        }
+    }
+}
+
 /// Where the metadata store is.
 #[derive(Clone, Debug)]
 pub enum StoreUrl {

@@ -23,7 +23,7 @@ pub struct Config {
     /// The selected profile.
     pub profile: Option<String>,
     /// The profile whose assets are read where this one has not built them.
-    pub defer: Option<String>,
+    pub deferred: Option<Deferred>,
     /// Lakes; `main` is always among them.
     pub lakes: BTreeMap<LakeName, Lake>,
     /// Where the metadata store is.
@@ -44,6 +44,24 @@ pub struct Config {
     pub packages: Packages,
     /// Every secret value that was read.
     pub secrets: Secrets,
+}
+
+/// The profile that the selected one defers to.
+#[derive(Clone, Debug)]
+pub struct Deferred {
+    /// Its name.
+    pub profile: String,
+    /// What the schemas of the selected profile end with.
+    pub schema_suffix: String,
+    /// Its lakes, as far as they are others than those of the selected profile.
+    pub lakes: BTreeMap<LakeName, Lake>,
+}
+
+impl Deferred {
+    /// Returns the name under which a lake of that profile is attached beside the selected one's.
+    pub fn lake_name(&self, lake: &LakeName) -> LakeName {
+        LakeName(format!("_pt_{}_{lake}", self.profile))
+    }
 }
 
 /// One lake.
@@ -209,7 +227,7 @@ impl Config {
         Self {
             project_name: None,
             profile: None,
-            defer: None,
+            deferred: None,
             lakes: BTreeMap::from([(main.clone(), Lake::embedded(root, &main))]),
             store: StoreUrl::Sqlite { path: root.join(".pintail/store.sqlite") },
             run: RunConfig::embedded(root),

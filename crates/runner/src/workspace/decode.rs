@@ -16,7 +16,7 @@ use secrecy::SecretString;
 
 use super::catalog::{Catalog, Location, StoreUrl, classify, split_password};
 use super::config::{
-    Broker, BrokerKind, Config, DataPath, Datatable, Lake, ObjectStore, RunConfig, Setting, Variable, Volume,
+    Broker, BrokerKind, Config, DataPath, Datatable, Deferred, Lake, ObjectStore, RunConfig, Setting, Variable, Volume,
 };
 use super::environment::Environment;
 use super::not_yet;
@@ -60,22 +60,22 @@ pub fn read_config(text: Option<&str>, source: &ConfigSource<'_>) -> (Config, Ve
     for error in errors {
         reader.report(Code::TOML_SYNTAX, error.span, error.message, "");
     }
-    reader.deny_unknown(&base, CONFIG_FILE, &sections_and("profile"));
+    reader.deny_unknown(&base, CONFIG_FILE, &sections_and(&["profile"]));
     let profiles = take_profiles(&mut reader, &mut base);
     let mut decoder = Decoder { reader, root: source.root };
     for (name, profile) in &profiles {
-        decoder.reader.deny_unknown(profile, &format!("[profile.{name}]"), &sections_and("defer"));
+        decoder.reader.deny_unknown(profile, &format!("[profile.{name}]"), &sections_and(&["defer", "schema_suffix"]));
         decoder.check(profile);
         decoder.check_defer(profile, &profiles);
     }
     let mut config = match selected(&mut decoder.reader, source.profile, &profiles) {
         Some((name, profile)) => {
             decoder.check(&base);
+            let plain = base.clone();
             toml_tree::overlay(&mut base, profile);
             let mut config = decoder.config(&base);
             config.profile = Some(name.to_owned());
-            config.defer = decoder.reader.text(profile, "defer").map(|defer| defer.value);
-            not_yet::report_defer(&mut decoder.reader, profile);
+            config.deferred = decoder.deferred(name, profile, &plain, &profiles, &config);
             config
         }
         None => decoder.config(&base),
@@ -123,10 +123,10 @@ fn profile_help(name: &str, profiles: &Profiles) -> String {
     }
 }
 
-/// Returns the sections that a file and a profile share, and one more key.
-fn sections_and(more: &'static str) -> Vec<&'static str> {
+/// Returns the sections that a file and a profile share, and more keys.
+fn sections_and(more: &[&'static str]) -> Vec<&'static str> {
     let brokers = BrokerKind::ALL.iter().map(|(_, name)| *name);
-    SECTIONS.iter().copied().chain(brokers).chain([more]).collect()
+    SECTIONS.iter().copied().chain(brokers).chain(more.iter().copied()).collect()
 }
 
 /// Turns sections into values.
@@ -149,6 +149,57 @@ impl Decoder<'_> {
             let help = profile_help(&defer.value, profiles);
             self.reader.report(Code::UNKNOWN_PROFILE, defer.span, format!("unknown profile `{}`", defer.value), help);
         }
+    }
+
+    /// Reads what the selected profile defers to: `plain` is the file without any profile.
+    fn deferred(
+        &mut self,
+        name: &str,
+        profile: &Table,
+        plain: &Table,
+        profiles: &Profiles,
+        config: &Config,
+    ) -> Option<Deferred> {
+        let suffix = self.reader.text(profile, "schema_suffix");
+        let Some(defer) = self.reader.text(profile, "defer") else {
+            if let Some(suffix) = suffix {
+                let message = "`schema_suffix` is for a profile that defers to another";
+                self.reader.report(
+                    Code::BAD_SETTING,
+                    suffix.span,
+                    message,
+                    "add `defer = \"<profile>\"`, or remove it",
+                );
+            }
+            return None;
+        };
+        let other = profiles.get(&defer.value)?;
+        if defer.value == name || other.contains_key("defer") {
+            let message = format!("`{}` cannot be deferred to: it defers itself", defer.value);
+            self.reader.report(Code::BAD_SETTING, defer.span, message, "name a profile that builds all that it reads");
+            return None;
+        }
+        let mut there = plain.clone();
+        toml_tree::overlay(&mut there, other);
+        let mut elsewhere = Config::embedded(self.root);
+        self.lakes(&there, &mut elsewhere);
+        let is_same = |lake: &LakeName, there: &Lake| {
+            config.lakes.get(lake).is_some_and(|here| here.catalog.is_same_place(&there.catalog))
+        };
+        let shares = elsewhere.lakes.iter().any(|(lake, there)| is_same(lake, there));
+        let schema_suffix = suffix.as_ref().map_or_else(|| format!("_{name}"), |suffix| suffix.value.clone());
+        let is_bad = !schema_suffix.is_empty() && !is_name(&format!("s{schema_suffix}"));
+        if is_bad || (schema_suffix.is_empty() && shares) {
+            let span = suffix.map_or(defer.span, |suffix| suffix.span);
+            let message = match is_bad {
+                true => format!("`{schema_suffix}` cannot end the name of a schema"),
+                false => format!("without a suffix, `{name}` would write the tables of `{}`", defer.value),
+            };
+            self.reader.report(Code::BAD_SETTING, span, message, "lower-case letters, digits and `_`, such as `_dev`");
+            return None;
+        }
+        elsewhere.lakes.retain(|lake, there| !is_same(lake, there));
+        Some(Deferred { profile: defer.value, schema_suffix, lakes: elsewhere.lakes })
     }
 
     fn config(&mut self, table: &Table) -> Config {

@@ -17,7 +17,8 @@ mod variables;
 
 pub use catalog::{Catalog, StoreUrl};
 pub use config::{
-    Broker, BrokerKind, Config, DataPath, Datatable, Lake, ObjectStore, Packages, RunConfig, Setting, Variable, Volume,
+    Broker, BrokerKind, Config, DataPath, Datatable, Deferred, Lake, ObjectStore, Packages, RunConfig, Setting,
+    Variable, Volume,
 };
 pub use decode::{CONFIG_FILE, ConfigSource, read_config};
 pub use environment::Environment;

@@ -28,13 +28,6 @@ pub(super) fn report(reader: &mut Reader<'_>, table: &Table, config: &Config, em
     }
 }
 
-/// Notes `defer` of the selected profile.
-pub(super) fn report_defer(reader: &mut Reader<'_>, profile: &Table) {
-    if let Some(span) = place(profile, &["defer"]) {
-        note(reader, span, "`defer`", "each profile reads and writes its own lakes");
-    }
-}
-
 fn report_run(reader: &mut Reader<'_>, table: &Table, run: &RunConfig, embedded: &RunConfig) {
     let settings = [
         ("timezone", run.timezone != embedded.timezone, "schedules do not run yet; partitions have `tz=`"),

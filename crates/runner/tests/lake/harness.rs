@@ -13,7 +13,7 @@ use pintail_runner::executors::{StepFailure, StepOutcome};
 use pintail_runner::pintail::{MaintainRequest, Observation, PlanRequest};
 use pintail_runner::project::{CompiledProject, compile};
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
-use pintail_runner::workspace::{Environment, Project};
+use pintail_runner::workspace::{Environment, Project, load_project};
 use pintail_runner::{Pintail, Settings};
 
 use pintail_testkit::services::Database;
@@ -140,6 +140,12 @@ impl Folder {
     /// Opens the project with an environment for `${NAME}`.
     pub fn open_with(&self, environment: &Environment) -> Pintail {
         Pintail::open(Arc::new(compiled(catalogs::load_with(self.path(), environment))), settings()).unwrap()
+    }
+
+    /// Opens the project with a profile; its lakes are where its configuration says.
+    pub fn open_as(&self, profile: &str) -> Pintail {
+        let project = load_project(self.path(), Some(profile), &Environment::default());
+        Pintail::open(Arc::new(compiled(project)), settings()).unwrap()
     }
 
     /// Plans and runs.

@@ -27,6 +27,7 @@ mod objects;
 mod ownership;
 mod positions;
 mod postgres;
+mod profiles;
 mod races;
 mod runs;
 mod schema_changes;

@@ -144,7 +144,8 @@ fn relation_of(place: &TestPlace<'_>, asset: &Asset) -> Option<Relation> {
     if asset == place.asset {
         return Some(place.table.clone());
     }
-    match asset {
+    let resolved = place.script.text.resolve(asset);
+    match resolved {
         _ if is_in_postgres(place) => match (asset, place.asset) {
             (Asset::Datatable { database, schema, table }, Asset::Datatable { database: own, .. })
                 if database == own =>

@@ -95,6 +95,12 @@ fn send_all(attempt: &mut Attempt<'_>, session: &Session) -> Result<(Progress, S
     let head = lake::head(session, &alias)?;
     attempt.pins.insert(attempt.lake.name.clone(), head);
     prepare_session(session, attempt.ctx, attempt.job, attempt.script, Some(head))?;
+    let (schema, _) = attempt.table;
+    if attempt.script.text.deferral.is_some() && !lake::has_schema(session, &alias, schema)? {
+        // The script's own statements name the project's schema, which this profile has under another name.
+        let schema = pintail_core::sql::Ident::new(schema);
+        session.batch("create the profile's schema", &format!("CREATE SCHEMA {schema}"))?;
+    }
     let mut progress = Progress { columns_before: columns(attempt, session), ..Progress::default() };
     let mut open: Option<WriteTransaction<'_>> = None;
     let statements = attempt.script.statements.clone();

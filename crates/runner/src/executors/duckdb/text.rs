@@ -33,6 +33,7 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
     let writes = text.lineage.writes.iter().filter_map(|write| Some((write.name.as_ref()?, &write.asset)));
     let mut seen = BTreeSet::new();
     for (name, asset) in reads.chain(writes).filter(|(name, _)| seen.insert(name.span)) {
+        let asset = text.resolve(asset);
         let usual = match asset {
             Asset::Lake { lake, schema, table } => Relation::in_catalog(lake.sql_name(), schema, table),
             Asset::Datatable { database, schema, table } => {
