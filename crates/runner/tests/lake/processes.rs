@@ -84,6 +84,11 @@ impl Work {
         self.word(format!("days={count},{player},{players},{}", meeting.display()))
     }
 
+    /// Runs everything `runs` times, for a day that all `players` share and for one of its own in turn.
+    pub fn storm(self, runs: u32, meeting: &Path, player: u32, players: u32) -> Self {
+        self.word(format!("storm={runs},{player},{players},{}", meeting.display()))
+    }
+
     /// Opens the project, then meets the other `players`, then runs.
     pub fn meet(self, meeting: &Path, player: u32, players: u32) -> Self {
         self.word(format!("meet={player},{players},{}", meeting.display()))
@@ -137,6 +142,15 @@ impl Process {
         use std::os::unix::process::ExitStatusExt;
         let output = self.output();
         assert_eq!(output.status.signal(), Some(9), "{}\n{:?}", lines(&output).join("\n"), output);
+    }
+
+    /// Waits until the process has ended, well or by SIGKILL, and returns whether it was killed.
+    pub fn ended(self) -> bool {
+        use std::os::unix::process::ExitStatusExt;
+        let output = self.output();
+        let is_killed = output.status.signal() == Some(9);
+        assert!(is_killed || output.status.success(), "{}\n{output:?}", lines(&output).join("\n"));
+        is_killed
     }
 
     /// Kills the process at once, if it still lives.
@@ -278,6 +292,11 @@ fn works_on_a_project_when_started_as_a_process() {
                     meet(Path::new(folder), day, player, players);
                 });
             }
+            ("storm", [runs, player, players, folder]) => {
+                let player = player.parse().unwrap();
+                meet(Path::new(folder), "start", player, players.parse().unwrap());
+                return work_storm(&pintail, runs.parse().unwrap(), player);
+            }
             _ => panic!("no work is called {word}"),
         }
     }
@@ -297,6 +316,14 @@ fn work_days(pintail: &Pintail, count: u32, meet: impl Fn(&str)) {
         let day = day.to_string();
         meet(&day);
         tell(pintail, &PlanRequest { partition: Some(day), force: true, ..PlanRequest::default() });
+    }
+}
+
+fn work_storm(pintail: &Pintail, runs: u32, player: u32) {
+    for round in 0..runs {
+        let day = if round % 2 == 0 { 1 } else { 2 + player };
+        let partition = Some(format!("2026-01-{day:02}"));
+        tell(pintail, &PlanRequest { partition, force: true, ..PlanRequest::default() });
     }
 }
 
