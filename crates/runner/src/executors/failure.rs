@@ -193,6 +193,21 @@ fn known_help(message: &EngineMessage) -> Option<&'static str> {
             "another program has the lake's catalog open for writing: close it or wait for it, then run again",
         );
     }
+    if message.is_disk_full() {
+        return Some("make room where the named file lies, then run again: nothing has to be cleaned up by hand");
+    }
+    if message.is_spill_full() {
+        return Some(
+            "raise `temp_limit` under [run] in pintail.toml (it is shared by the slots), or `memory_limit`, so that less is \
+             spilled; fewer `slots` give each step more of both",
+        );
+    }
+    if message.is_out_of_memory() {
+        return Some(
+            "raise `memory_limit` under [run] in pintail.toml, or use fewer `slots`, which share it; what can be spilled goes \
+             to `temp_directory`, up to `temp_limit`",
+        );
+    }
     if message.is_httpfs_needed() {
         return Some("put `LOAD httpfs;` above the query");
     }

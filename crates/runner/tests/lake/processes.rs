@@ -94,6 +94,11 @@ impl Work {
         self.word(format!("meet={player},{players},{}", meeting.display()))
     }
 
+    /// Says in the end how much memory was resident at most, in bytes.
+    pub fn peak(self) -> Self {
+        self.word("peak".to_owned())
+    }
+
     /// Starts the process behind shell commands, such as limits.
     pub fn behind(mut self, shell: &str) -> Self {
         self.shell = Some(shell.to_owned());
@@ -142,6 +147,13 @@ impl Process {
         use std::os::unix::process::ExitStatusExt;
         let output = self.output();
         assert_eq!(output.status.signal(), Some(9), "{}\n{:?}", lines(&output).join("\n"), output);
+    }
+
+    /// Sends the signal `name`, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
+        assert!(sent.success(), "the process takes signals while it lives");
     }
 
     /// Waits until the process has ended, well or by SIGKILL, and returns whether it was killed.
@@ -261,12 +273,14 @@ fn works_on_a_project_when_started_as_a_process() {
     let words = std::env::var(WORK).unwrap();
     let pintail = open(Path::new(&folder), &std::env::var(FAULTS).unwrap());
     let mut request = PlanRequest::default();
+    let mut tells_peak = false;
     for word in words.split(';').filter(|word| !word.is_empty()) {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let parts: Vec<&str> = value.split(',').collect();
         match (name, parts.as_slice()) {
             ("force", _) => request.force = true,
             ("atomic", _) => request.atomic = true,
+            ("peak", _) => tells_peak = true,
             ("partition", [partition]) => request.partition = Some((*partition).to_owned()),
             ("backfill", [script, from, to]) => {
                 let range = BackfillRange {
@@ -301,6 +315,16 @@ fn works_on_a_project_when_started_as_a_process() {
         }
     }
     tell(&pintail, &request);
+    if tells_peak {
+        println!("\ntold: peak: {}", peak_resident_bytes());
+    }
+}
+
+/// Returns the most memory that this process has had resident, as the kernel counts it.
+fn peak_resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 fn tell_job(summary: Result<BackfillSummary, RunnerError>) {
