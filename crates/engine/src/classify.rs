@@ -176,8 +176,9 @@ fn split_kind(text: &str) -> (String, String) {
 /// Drops `LINE 1: …` and its caret: positions are shown in the user's own file instead.
 fn without_source_lines(message: &str) -> String {
     let end = message.find("\n\nLINE ").or_else(|| message.find("\nLINE ")).unwrap_or(message.len());
-    // How extensions are installed elsewhere is no advice here.
-    let end = message.find("\n\nPlease try installing").map_or(end, |advice| advice.min(end));
+    // How extensions are installed and limits are set elsewhere is no advice here.
+    let elsewhere = ["\n\nPlease try installing", "\nBy default, this setting utilizes", "\n\nPossible solutions:"];
+    let end = elsewhere.iter().filter_map(|advice| message.find(advice)).fold(end, usize::min);
     message[..end].trim().to_owned()
 }
 
@@ -287,8 +288,10 @@ mod tests {
         };
         assert_eq!(used_up("IO Error: Could not write file \"/d/a\": No space left on device"), (true, false, false));
         let spill = "Out of Memory Error: failed to offload data block of size 256.0 KiB (768.0 KiB/976.5 KiB used).\n\
-                     This limit was set by the 'max_temp_directory_size' setting.";
+                     This limit was set by the 'max_temp_directory_size' setting.\nBy default, this setting utilizes the \
+                     available disk space.\n\nPossible solutions:\n* Reducing the number of threads (SET threads=X)";
         assert_eq!(used_up(spill), (false, true, true));
+        assert!(EngineMessage::parse(spill).message.ends_with("setting."), "advice for elsewhere is left out");
         assert_eq!(used_up("Out of Memory Error: could not allocate block of size 256.0 KiB"), (false, false, true));
         assert_eq!(used_up("Binder Error: no such column"), (false, false, false));
     }

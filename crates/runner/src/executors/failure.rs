@@ -198,8 +198,8 @@ fn known_help(message: &EngineMessage) -> Option<&'static str> {
     }
     if message.is_spill_full() {
         return Some(
-            "raise `temp_limit` under [run] in pintail.toml (it is shared by the slots), or `memory_limit`, so that less is \
-             spilled; fewer `slots` give each step more of both",
+            "what does not fit into memory goes to `temp_directory`, up to `temp_limit` and up to the room on its disk: raise \
+             `temp_limit` under [run] in pintail.toml (the slots share it), make room, or raise `memory_limit`",
         );
     }
     if message.is_out_of_memory() {
