@@ -3,6 +3,8 @@
 //! Every caller uses the one command shape `--workspace --all-targets`: another shape unifies features differently and
 //! builds DuckDB's bindings once more.
 
+use std::process::Command;
+
 use anyhow::Context as _;
 
 use crate::process;
@@ -14,18 +16,58 @@ use crate::setup::{self, Set};
 pub struct ClosingLine(pub String);
 
 /// Runs every test, with `arguments` handed to nextest, and returns nextest's closing line.
+///
+/// Without arguments the behaviour on lakes is shown once more with every catalog on Postgres, and its core with all data
+/// in an object store.
 pub fn test(repository: &Repository, arguments: &[String]) -> anyhow::Result<ClosingLine> {
     setup::ensure(repository, &[Set::Engine, Set::Data])?;
+    let services = Services::start(repository)?;
+    if arguments.is_empty() {
+        for again in AGAIN {
+            eprintln!("--- {}", again.what);
+            let mut command = nextest(repository, &services)?;
+            command.args(["-E", again.tests]).env(again.variable, again.value);
+            process::run(&mut command)?;
+        }
+    }
+    let mut command = nextest(repository, &services)?;
+    command.args(arguments);
+    let closing = process::run_and_keep_line(&mut command, is_closing_line)?;
+    closing.map(|line| ClosingLine(line.trim().to_owned())).context("nextest printed no closing line")
+}
+
+/// Tests that are run once more in another place.
+struct Again {
+    what: &'static str,
+    tests: &'static str,
+    variable: &'static str,
+    value: &'static str,
+}
+
+/// What is about SQLite's files has nothing to show elsewhere; what brings a server of its own is shown by the whole run.
+const AGAIN: &[Again] = &[
+    Again {
+        what: "the behaviour on lakes with catalogs on Postgres",
+        tests: "binary(lake) - test(/on_sqlite_|^postgres::|^objects::/)",
+        variable: "PINTAIL_TEST_CATALOG",
+        value: "postgres",
+    },
+    Again {
+        what: "its core with data in an object store",
+        tests: "binary(lake) & test(/^basics::|^strategies::|^steps::|^schema_changes::/) - test(/on_local_files_/)",
+        variable: "PINTAIL_TEST_DATA",
+        value: "s3",
+    },
+];
+
+fn nextest(repository: &Repository, services: &Services) -> anyhow::Result<Command> {
     let mut command = process::in_repository(repository, &setup::tool(repository, "cargo-nextest")?);
     command.args(["nextest", "run", "--workspace", "--all-targets"]);
     if process::stderr_is_terminal() {
         command.arg("--color=always");
     }
-    command.args(arguments);
-    let services = Services::start(repository)?;
     services.name_to(&mut command);
-    let closing = process::run_and_keep_line(&mut command, is_closing_line)?;
-    closing.map(|line| ClosingLine(line.trim().to_owned())).context("nextest printed no closing line")
+    Ok(command)
 }
 
 fn is_closing_line(line: &str) -> bool {

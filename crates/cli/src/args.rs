@@ -23,6 +23,8 @@ A first project:
   pintail run                            does exactly that
   pintail query 'FROM example'           add --at <snapshot> to read an older version
 
+Scripts write lake tables (ducklake://), Postgres tables (datatable://, also from .pg.sql) and Parquet files (s3://, volume://).
+
 Exit codes:
   0 ok, 1 failed steps or tests, 2 usage, 3 errors in the project, 4 something is missing or broken"
 )]
@@ -86,7 +88,7 @@ pub enum Command {
     Status(commands::status::StatusArgs),
     /// Do what is due
     Run(commands::run::RunArgs),
-    /// Make a range of partitions of one script
+    /// Make partitions of one script, as a job that can be resumed
     Backfill(commands::backfill::BackfillArgs),
     /// Show what a script's query gives, without writing it
     Preview(commands::preview::PreviewArgs),
@@ -100,6 +102,20 @@ pub enum Command {
     Graph(commands::graph::GraphArgs),
     /// List the versions of an asset, or the last runs
     History(commands::history::HistoryArgs),
+    /// Show what changed between two versions of an asset
+    Diff(commands::diff::DiffArgs),
+    /// Bring an older version of an asset back, as a new version
+    Rollback(commands::rollback::RollbackArgs),
+    /// Compute a past run again and compare
+    Replay(commands::replay::ReplayArgs),
+    /// Hold a snapshot of a lake, so that it stays readable
+    Pin(commands::pins::PinArgs),
+    /// Let a pin go
+    Unpin(commands::pins::UnpinArgs),
+    /// List the pins, who holds them and why
+    Pins(commands::pins::PinsArgs),
+    /// Expire what nobody needs, and delete its files
+    Maintain(commands::maintain::MaintainArgs),
     /// Run the data tests on what is committed
     Test(commands::test::TestArgs),
     /// Take over a table that something else made

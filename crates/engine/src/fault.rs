@@ -10,13 +10,15 @@ use std::time::Duration;
 /// How long a step waits for other processes, all in all, before it gives up with nothing changed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A point in the write protocol; each lies between two steps that can be torn apart by a crash.
+/// A point in the write protocol or in the upkeep of a lake; each lies between two steps that can be torn apart by a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultPoint {
     /// The lease is held, nothing is staged.
     Leased,
     /// The stage is complete, no transaction is open.
     Staged,
+    /// The stage is guarded, and compared with the table where the write compares; no transaction is open.
+    Compared,
     /// The transaction is open and checked, nothing is written.
     Checked,
     /// The rows are written, the tests have not run.
@@ -27,13 +29,20 @@ pub enum FaultPoint {
     Committed,
     /// The store knows, the lease is still held.
     Remembered,
+    /// Upkeep has copied what expiry would destroy; nothing is expired.
+    Kept,
+    /// Upkeep has expired a chunk of snapshots.
+    Expired,
+    /// Upkeep has deleted files, not yet those without an owner.
+    Cleaned,
 }
 
 impl FaultPoint {
-    /// Every point, in the order of the protocol.
-    pub const ALL: [FaultPoint; 7] = [
+    /// Every point of a write, in the order of the protocol.
+    pub const ALL: [FaultPoint; 8] = [
         FaultPoint::Leased,
         FaultPoint::Staged,
+        FaultPoint::Compared,
         FaultPoint::Checked,
         FaultPoint::Written,
         FaultPoint::Stamped,
@@ -41,16 +50,23 @@ impl FaultPoint {
         FaultPoint::Remembered,
     ];
 
+    /// The points of the upkeep of a lake, in its order.
+    pub const UPKEEP: [FaultPoint; 3] = [FaultPoint::Kept, FaultPoint::Expired, FaultPoint::Cleaned];
+
     /// Returns the point's name as a test writes it.
     pub fn name(self) -> &'static str {
         match self {
             FaultPoint::Leased => "leased",
             FaultPoint::Staged => "staged",
+            FaultPoint::Compared => "compared",
             FaultPoint::Checked => "checked",
             FaultPoint::Written => "written",
             FaultPoint::Stamped => "stamped",
             FaultPoint::Committed => "committed",
             FaultPoint::Remembered => "remembered",
+            FaultPoint::Kept => "kept",
+            FaultPoint::Expired => "expired",
+            FaultPoint::Cleaned => "cleaned",
         }
     }
 }
@@ -109,6 +125,7 @@ impl Faults {
             };
             let point = FaultPoint::ALL
                 .into_iter()
+                .chain(FaultPoint::UPKEEP)
                 .find(|point| point.name() == name)
                 .ok_or_else(|| format!("`{name}` is no fault point"))?;
             let fault = match action.split_once(':') {

@@ -21,13 +21,21 @@ use crate::session::Session;
 
 mod commits;
 mod create;
+mod lost;
+pub mod maintain;
+mod named;
 mod server;
 mod slices;
+mod versions;
 
 pub use server::ServerFacts;
 
+pub use lost::lost_file;
+
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
+pub use named::{Named, named};
 pub use slices::{Feed, LiveTable, live_tables, newest_stamps};
+pub use versions::{at_version, fold_again, read_old_versions, snapshot, snapshot_at, snapshots, stays, table_at};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";

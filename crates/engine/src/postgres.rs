@@ -4,11 +4,13 @@
 //! DuckDB gets the password by a secret of its own; libpq and sqlx read the usual variables (`PGSSLMODE`, …) for what the
 //! text leaves open. Our own connections are made by a runtime of this module, because what asks for them is synchronous.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr as _;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use backon::{ExponentialBuilder, Retryable as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -143,10 +145,21 @@ impl PostgresLocation {
         format!("{command} {}", shell_word(database))
     }
 
-    /// Opens a connection.
+    /// Opens a connection. A server that has answered before is waited for when it restarts; one that has not is told at
+    /// once.
     pub(crate) async fn connect(&self) -> Result<PgConnection, EngineError> {
-        let connected = PgConnection::connect_with(&self.options()?).await;
-        connected.map_err(|error| self.failed("connect", &error))
+        let connect = || async {
+            let connected = PgConnection::connect_with(&self.options()?).await;
+            connected.map_err(|error| self.failed("connect", &error))
+        };
+        let is_away = |error: &EngineError| error.class() == ErrorClass::Transient && self.has_answered();
+        let connection = connect.retry(patience()).sleep(tokio::time::sleep).when(is_away).await?;
+        answered().lock().unwrap_or_else(PoisonError::into_inner).insert(self.dsn());
+        Ok(connection)
+    }
+
+    fn has_answered(&self) -> bool {
+        answered().lock().unwrap_or_else(PoisonError::into_inner).contains(&self.dsn())
     }
 }
 
@@ -206,6 +219,22 @@ pub(crate) fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + '
         let _ = sender.send(future.await);
     });
     receiver.recv().map_err(|_| failed("the connection's task has ended"))
+}
+
+/// Servers that have answered this process, by connection text.
+fn answered() -> &'static Mutex<HashSet<String>> {
+    static ANSWERED: OnceLock<Mutex<HashSet<String>>> = OnceLock::new();
+    ANSWERED.get_or_init(Mutex::default)
+}
+
+/// Returns how a server that is away is waited for: often at first, and for a minute in all.
+pub(crate) fn patience() -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(Duration::from_secs(2))
+        .with_max_times(200)
+        .with_total_delay(Some(Duration::from_secs(60)))
+        .with_jitter()
 }
 
 /// Connections that wait for their next use, by connection text.

@@ -3,19 +3,15 @@
 //! Only the look-up of the stamp counts as success: a COMMIT after an aborted statement returns Ok and stores nothing.
 //! Dropping an uncommitted transaction rolls it back.
 
-use std::time::Duration;
-
-use backon::{BlockingRetryable as _, ExponentialBuilder};
+use backon::BlockingRetryable as _;
 use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::sql::{Ident, Literal, Statement};
 
 use crate::classify::ErrorClass;
 use crate::error::EngineError;
 use crate::lake::{self, Commit, Concern};
+use crate::postgres;
 use crate::session::Session;
-
-/// How long a server may be away before the outcome of a commit is given up as unknown.
-const LOOK_UP: Duration = Duration::from_secs(60);
 
 /// An open transaction.
 pub struct WriteTransaction<'a> {
@@ -83,7 +79,12 @@ impl<'a> WriteTransaction<'a> {
         }
         let found = self.look_up(words.attempt);
         match (found, sent) {
-            (Ok(Some(snapshot)), _) => Ok(snapshot),
+            (Ok(Some(snapshot)), Ok(())) => Ok(snapshot),
+            // DuckLake takes a COMMIT without an answer for a failed one, and removes the files that it had written.
+            (Ok(Some(snapshot)), Err(_)) => match lake::lost_file(self.session, &self.alias, snapshot)? {
+                None => Ok(snapshot),
+                Some(file) => Err(EngineError::FilesLost { snapshot, file }),
+            },
             (Ok(None), Err(error)) => Err(error),
             (Ok(None), Ok(())) => Err(EngineError::NotCommitted { attempt: words.attempt.to_string() }),
             (Err(source), _) => {
@@ -96,16 +97,7 @@ impl<'a> WriteTransaction<'a> {
     /// before its outcome is known.
     fn look_up(&self, attempt: &AttemptId) -> Result<Option<SnapshotId>, EngineError> {
         let look_up = || lake::find_attempt(self.session, &self.alias, self.snapshot, attempt);
-        look_up
-            .retry(
-                ExponentialBuilder::default()
-                    .with_min_delay(Duration::from_millis(50))
-                    .with_max_delay(Duration::from_secs(2))
-                    .with_max_times(40)
-                    .with_total_delay(Some(LOOK_UP)),
-            )
-            .when(|error: &EngineError| error.class() == ErrorClass::Transient)
-            .call()
+        look_up.retry(postgres::patience()).when(|error: &EngineError| error.class() == ErrorClass::Transient).call()
     }
 
     /// Rolls back on request.

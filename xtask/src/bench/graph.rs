@@ -14,6 +14,20 @@ pub const HUNDRED: Benchmark = Benchmark {
     prepare: prepare_hundred,
 };
 
+/// In one transaction, beside the same.
+pub const HUNDRED_ATOMIC: Benchmark = Benchmark {
+    name: "hundred-atomic",
+    about: "100 trivial scripts as an atomic run on a fresh lake, beside 100 CREATE TABLE AS in autocommit by hand",
+    prepare: prepare_atomic,
+};
+
+/// The same run once more, when all of it is there.
+pub const HUNDRED_AGAIN: Benchmark = Benchmark {
+    name: "hundred-again",
+    about: "the atomic run of the 100 scripts repeated with --force, beside 100 CREATE OR REPLACE TABLE AS by hand",
+    prepare: prepare_again,
+};
+
 /// A run that finds nothing to do, beside opening the lake.
 pub const UNCHANGED: Benchmark = Benchmark {
     name: "unchanged",
@@ -43,17 +57,42 @@ fn query(number: usize, prefix: &str) -> String {
     format!("SELECT a.id, a.value + b.value AS value FROM {prefix}m{first:02} a JOIN {prefix}m{second:02} b USING (id)")
 }
 
-fn prepare_hundred(bench: &Bench) -> anyhow::Result<Sides> {
-    let project = Rc::new(hundred(bench, "hundred")?);
+fn by_hand(create: &str) -> anyhow::Result<String> {
     let mut statements = String::new();
     for number in 0..100 {
-        writeln!(statements, "CREATE TABLE lake.main.m{number:02} AS {};", query(number, "lake.main."))?;
+        writeln!(statements, "{create} lake.main.m{number:02} AS {};", query(number, "lake.main."))?;
     }
+    Ok(statements)
+}
+
+fn prepare_again(bench: &Bench) -> anyhow::Result<Sides> {
+    let project = Rc::new(hundred(bench, "hundred-again")?);
+    project.run(&["run", "--atomic"])?;
+    let statements = by_hand("CREATE OR REPLACE TABLE")?;
+    project.time_plain_in("plain", &statements)?;
+    let ours = Rc::clone(&project);
+    Ok(Sides {
+        ours: Box::new(move || ours.time(&["run", "--atomic", "--force"])),
+        plain: Box::new(move || project.time_plain_in("plain", &statements)),
+    })
+}
+
+fn prepare_hundred(bench: &Bench) -> anyhow::Result<Sides> {
+    on_a_fresh_lake(bench, "hundred", &["run"])
+}
+
+fn prepare_atomic(bench: &Bench) -> anyhow::Result<Sides> {
+    on_a_fresh_lake(bench, "hundred-atomic", &["run", "--atomic"])
+}
+
+fn on_a_fresh_lake(bench: &Bench, name: &str, arguments: &'static [&'static str]) -> anyhow::Result<Sides> {
+    let project = Rc::new(hundred(bench, name)?);
+    let statements = by_hand("CREATE TABLE")?;
     let ours = Rc::clone(&project);
     Ok(Sides {
         ours: Box::new(move || {
             ours.forget()?;
-            ours.time(&["run"])
+            ours.time(arguments)
         }),
         plain: Box::new(move || {
             project.forget()?;

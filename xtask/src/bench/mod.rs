@@ -13,6 +13,7 @@ mod memory;
 mod scripts;
 mod start;
 mod table;
+mod versions;
 mod writes;
 
 use std::path::PathBuf;
@@ -39,9 +40,14 @@ const BENCHMARKS: &[Benchmark] = &[
     scripts::CHECK,
     scripts::PLAN,
     graph::HUNDRED,
+    graph::HUNDRED_ATOMIC,
+    graph::HUNDRED_AGAIN,
     graph::UNCHANGED,
     writes::REPLACE,
     writes::MERGE,
+    writes::IF_CHANGED,
+    versions::ROLLBACK,
+    versions::DIFF,
 ];
 
 /// One that has no plain side, and writes a report of its own.

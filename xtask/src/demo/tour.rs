@@ -13,7 +13,8 @@ pub fn tour(guide: &Guide, broken: &Path) -> anyhow::Result<()> {
     compile_and_load(guide)?;
     backfill_january(guide)?;
     fail_a_test(guide, broken)?;
-    travel_in_time(guide)
+    travel_in_time(guide)?;
+    compare_and_go_back(guide)
 }
 
 fn compile_and_load(guide: &Guide) -> anyhow::Result<()> {
@@ -62,6 +63,23 @@ fn travel_in_time(guide: &Guide) -> anyhow::Result<()> {
     guide.say(&format!("And this is the same question, asked of snapshot {before}."));
     guide.pintail(&["query", "--at", &before, DAYS])?;
     guide.say("`history` lists the versions of an asset: when, by which run, how many rows.");
+    guide.pintail(&["history", "carrier_delays"])
+}
+
+fn compare_and_go_back(guide: &Guide) -> anyhow::Result<()> {
+    let before = guide.newest_snapshot()?.to_string();
+    guide.say(
+        "The reports have not seen those three days. An atomic run brings all of them up to date in one commit, or none:\n\
+         a reader never sees half of it.",
+    );
+    guide.pintail(&["run", "--select", "tag:report", "--atomic"])?;
+    guide.say("`diff` compares two versions of a table: which rows came, went, and changed.");
+    guide.pintail(&["diff", "carrier_delays", "--from", &before, "--limit", "3"])?;
+    guide.say(
+        "`rollback` writes the old content as a new snapshot. Nothing is erased, and what reads the table is told that it\n\
+         changed.",
+    );
+    guide.pintail(&["rollback", "carrier_delays", "--to", &before, "--yes"])?;
     guide.pintail(&["history", "carrier_delays"])
 }
 

@@ -4,16 +4,21 @@ pub mod adopt;
 pub mod backfill;
 pub mod check;
 pub mod completions;
+pub mod diff;
 pub mod doctor;
 pub mod explain;
 pub mod graph;
 pub mod history;
 pub mod init;
 pub mod list;
+pub mod maintain;
 pub mod new;
+pub mod pins;
 pub mod plan;
 pub mod preview;
 pub mod query;
+pub mod replay;
+pub mod rollback;
 pub mod run;
 pub mod show;
 pub mod state;
@@ -41,6 +46,13 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Show(args) => show::run(&args, app),
         Command::Graph(args) => graph::run(&args, app),
         Command::History(args) => history::run(&args, app),
+        Command::Diff(args) => diff::run(&args, app),
+        Command::Rollback(args) => rollback::run(&args, app),
+        Command::Replay(args) => replay::run(&args, app),
+        Command::Pin(args) => pins::pin(&args, app),
+        Command::Unpin(args) => pins::unpin(&args, app),
+        Command::Pins(args) => pins::list(&args, app),
+        Command::Maintain(args) => maintain::run(&args, app),
         Command::Test(args) => test::run(&args, app),
         Command::Adopt(args) => adopt::run(&args, app),
         Command::State(args) => state::run(&args, app),

@@ -29,6 +29,8 @@ Examples:
   pintail run --atomic                           everything in one commit, or nothing
 
 A step is one transaction: it is written, tested and recorded, or the old version stays.
+A history, or a script with `if_changed`, that would change nothing ends as `unchanged`: nothing
+is committed, and what was to run only because of it does not run.
 Ctrl-C stops cleanly; `pintail run` goes on where it was. Exit code 1 when a step failed.")]
 pub struct RunArgs {
     /// What to run.

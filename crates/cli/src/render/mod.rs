@@ -4,6 +4,7 @@
 
 pub mod backfill;
 pub mod diagnostics;
+pub mod diff;
 pub mod findings;
 pub mod plan;
 pub mod result;

@@ -104,11 +104,13 @@ fn written(step: &Step, ended: &EndedStep) -> String {
                 Some(rows) => vec![count_rows(*rows)],
                 None => vec![format!("{} inserted", thousands(*inserted))],
             };
+            // A history deletes nothing: its versions begin and end.
+            let (began, ended) = if step.strategy == "history" { ("begun", "ended") } else { ("inserted", "deleted") };
             if rows.is_some_and(|rows| rows != *inserted) && step.strategy != "view" {
-                parts.push(format!("{} inserted", thousands(*inserted)));
+                parts.push(format!("{} {began}", thousands(*inserted)));
             }
             if 0 < *deleted {
-                parts.push(format!("{} deleted", thousands(*deleted)));
+                parts.push(format!("{} {ended}", thousands(*deleted)));
             }
             parts.extend(snapshot.map(|snapshot| format!("snapshot {snapshot}")));
             format!("{} ", parts.join(", "))

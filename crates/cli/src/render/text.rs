@@ -24,6 +24,24 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// Returns a size: `0 B`, `812 B`, `1.4 MB`.
+pub fn bytes(number: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    if number < 1_000 {
+        return format!("{number} B");
+    }
+    let mut value = number as f64;
+    let mut unit = "B";
+    for next in units {
+        if value < 999.95 {
+            break;
+        }
+        value /= 1_000.0;
+        unit = next;
+    }
+    format!("{value:.1} {unit}")
+}
+
 /// Returns a moment to the second, in UTC.
 pub fn moment(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S").to_string()
@@ -65,7 +83,7 @@ pub fn shortened(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, padded, shortened, thousands};
+    use super::{bytes, count, padded, shortened, thousands};
 
     #[test]
     fn wide_glyphs_take_two_places() {
@@ -81,6 +99,12 @@ mod tests {
     fn thousands_stand_apart() {
         let shown: Vec<String> = [0, 999, 1_000, 336_776, 1_234_567].into_iter().map(thousands).collect();
         assert_eq!(shown, ["0", "999", "1,000", "336,776", "1,234,567"]);
+    }
+
+    #[test]
+    fn sizes_have_three_digits_or_so() {
+        let shown: Vec<String> = [0, 999, 1_000, 999_949, 999_950, 1_400_000_000].into_iter().map(bytes).collect();
+        assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "1.4 GB"]);
     }
 
     #[test]

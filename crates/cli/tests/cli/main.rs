@@ -14,6 +14,8 @@ mod places;
 mod questions;
 mod scaffolds;
 mod secrets;
+mod unchanged;
+mod versions;
 
 use expect_test::Expect;
 use pintail_testkit::{Outcome, Project, pintail};

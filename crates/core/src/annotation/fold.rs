@@ -16,12 +16,6 @@ pub(super) fn fold_materialize(draft: &mut Draft<'_>) {
     check_target(&line, draft);
     check_options(&line, draft);
     check_partitions(&line, draft);
-    if let Some(Located { value: Mode::History, span }) = &line.mode {
-        draft.note_not_yet("`materialize history`", *span);
-    }
-    if let Some(span) = line.if_changed {
-        draft.note_not_yet("`if_changed`", span);
-    }
     let Some(strategy) = strategy(&line, draft) else { return };
     let span = line.span;
     let materialize = Materialize {
@@ -66,20 +60,8 @@ fn check_target(line: &MaterializeLine, draft: &mut Draft<'_>) {
             }
             return;
         }
-        Asset::Volume { .. } => {
-            draft.report(
-                Problem::new(Code::BAD_VALUE, span, "a volume cannot be materialized")
-                    .with_help("write to `ducklake://`, `datatable://` or `s3://`"),
-            );
-        }
-        Asset::Object { key, .. } if key.contains(['*', '?', '[']) => {
-            draft.report(
-                Problem::new(Code::BAD_VALUE, span, "a glob cannot be materialized")
-                    .with_help("name one object, or one per partition with `{partition}`"),
-            );
-        }
-        Asset::Object { .. } => draft.note_not_yet("materializing `s3://`", span),
-        Asset::Datatable { .. } => draft.note_not_yet("materializing `datatable://`", span),
+        Asset::Datatable { .. } => {}
+        Asset::Volume { path, .. } | Asset::Object { key: path, .. } => check_file(line, path, draft),
     }
     if let Some(mode @ Located { value: Mode::History | Mode::View, .. }) = &line.mode {
         let message = format!("`{}` needs a lake table as its target", mode.value.word());
@@ -88,6 +70,43 @@ fn check_target(line: &MaterializeLine, draft: &mut Draft<'_>) {
                 .with_help("name a `ducklake://` table")
                 .with_label(span, "the target"),
         );
+    }
+}
+
+/// A file is written whole, as Parquet, one for the asset or one for each partition.
+fn check_file(line: &MaterializeLine, path: &str, draft: &mut Draft<'_>) {
+    if line.mode.as_ref().is_some_and(|mode| mode.value == Mode::Manual) {
+        // A script in another language writes what it likes.
+        return;
+    }
+    let span = line.target.span;
+    let plain = path.replace("{partition}", "");
+    if plain.contains(['*', '?', '[']) {
+        draft.report(
+            Problem::new(Code::BAD_VALUE, span, "a glob cannot be materialized")
+                .with_help("name one file, or one per partition with `{partition}`"),
+        );
+    } else if !path.ends_with(".parquet") {
+        draft.report(
+            Problem::new(Code::TARGET_UNSUPPORTED, span, "only Parquet files are written")
+                .with_help("end the name with `.parquet`"),
+        );
+    }
+    if draft.place_of("partitioned").is_some() && !path.contains("{partition}") {
+        draft.report(
+            Problem::new(Code::TARGET_UNSUPPORTED, span, "every partition would write the same file")
+                .with_help("put the partition into the name: `…/day={partition}/part.parquet`"),
+        );
+    }
+    let rewritten = "a file is always written whole";
+    let options = [("key=", line.key.as_ref().map(|key| key.span)), ("append", line.append)];
+    for (name, option) in options {
+        if let Some(option) = option {
+            draft.report(
+                Problem::new(Code::TARGET_UNSUPPORTED, option, format!("`{name}` does not apply: {rewritten}"))
+                    .with_help(format!("remove `{name}`, or write a table: `ducklake://…`")),
+            );
+        }
     }
 }
 
@@ -104,7 +123,17 @@ fn check_options(line: &MaterializeLine, draft: &mut Draft<'_>) {
     let if_changed = ("if_changed", line.if_changed);
     let allow_empty = ("allow_empty", line.allow_empty);
     match line.mode.as_ref().map(|mode| mode.value) {
-        Some(Mode::History) => refuse("`history`", &[order_by, append, allow_empty], draft),
+        Some(Mode::History) => {
+            refuse("`history`, which writes only what has changed anyway", &[if_changed], draft);
+            refuse("`history`", &[append], draft);
+            if !line.deletes.as_ref().is_some_and(|deletes| deletes.value) {
+                refuse("`history` without `deletes=close`", &[allow_empty], draft);
+            }
+            if line.updated_at.is_some() {
+                let [track, ..] = history_only;
+                refuse("`history` with `updated_at=`, where every time is a version", &[track], draft);
+            }
+        }
         Some(Mode::View) => {
             refuse("a view", &[key, order_by, append, if_changed, allow_empty], draft);
             refuse("a view", &history_only, draft);
@@ -154,8 +183,8 @@ fn check_partitions(line: &MaterializeLine, draft: &mut Draft<'_>) {
         let message = "`column=` names the identity column of a partitioned table, and this one is not partitioned";
         draft.report(Problem::new(Code::OPTION_NOT_APPLICABLE, column.span, message).with_help("remove `column=`"));
     }
-    if let Asset::Object { key, .. } = &line.target.value
-        && key.contains("{partition}")
+    if let Asset::Object { key: path, .. } | Asset::Volume { path, .. } = &line.target.value
+        && path.contains("{partition}")
     {
         let message = "`{partition}` stands in the target of a script that is not partitioned";
         draft.report(
@@ -204,5 +233,6 @@ fn history(line: &MaterializeLine, draft: &mut Draft<'_>) -> Option<WriteStrateg
         track: line.track.as_ref().map(|track| track.value.clone()).unwrap_or_default(),
         updated_at: line.updated_at.as_ref().map(|column| column.value.clone()),
         close_deleted: line.deletes.as_ref().is_some_and(|deletes| deletes.value),
+        order_by: line.order_by.as_ref().map(|order| order.value.clone()),
     })
 }

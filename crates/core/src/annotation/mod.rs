@@ -29,3 +29,4 @@ pub use header::{ParsedHeader, parse_header};
 pub use reference::reference_markdown;
 pub use registry::{OptionSpec, Runtime, WORDS, Word, syntax_of};
 pub use spec::*;
+pub use values::parse_duration_text;

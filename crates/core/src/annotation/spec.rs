@@ -214,6 +214,9 @@ pub enum WriteStrategy {
         updated_at: Option<String>,
         /// `deletes=close`.
         close_deleted: bool,
+        /// `order_by=<col desc>`: which of several staged rows of one key (with `updated_at=`, of one key and time) is
+        /// kept; an SQL ORDER BY list.
+        order_by: Option<String>,
     },
     /// A lake view over the query.
     View,

@@ -180,6 +180,19 @@ codes! {
     CATALOG_DATABASE_MISSING = "P525" Error "the database of a Postgres catalog is not there";
     TOO_FEW_CONNECTIONS = "P526" Error "the catalog's server cannot take the connections of a run";
     OBJECT_STORE_MISSING = "P527" Error "a lake's data lie in no configured object store";
+    HISTORY_COLUMN = "P530" Error "a column has a name that a history table keeps for itself";
+    CURRENT_VIEW_TAKEN = "P531" Error "the name of a history's view of current rows is taken";
+    NOT_A_HISTORY = "P532" Error "the target is a table without history";
+    HISTORY_TIME = "P533" Error "rows of a history have no time, or contradict each other at one time";
+    HISTORY_BROKEN = "P534" Error "the versions of a key overlap";
+    SNAPSHOT_GONE = "P535" Error "a snapshot that is needed has expired";
+    ROLLBACK_REFUSED = "P536" Error "the older version cannot be written again";
+    POSTGRES_BODY = "P545" Error "a statement that cannot stand in a Postgres script";
+    POSTGRES_FOREIGN_READ = "P546" Error "a Postgres script reads something outside its datatable";
+    POSTGRES_UNREADABLE = "P547" Warning "Postgres SQL whose reads could not be found out";
+    TARGET_UNSUPPORTED = "P548" Error "the target cannot be written this way";
+    UNKNOWN_PLACE = "P549" Warning "a datatable, object store or volume that pintail.toml does not name";
+    PLACE_UNREACHABLE = "P550" Error "a datatable or object store cannot be reached";
 }
 
 #[cfg(test)]

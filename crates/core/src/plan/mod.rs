@@ -13,6 +13,7 @@ mod facts;
 mod ranges;
 mod reason;
 mod request;
+mod spared;
 mod stale;
 mod steps;
 
@@ -22,8 +23,9 @@ pub use facts::{DynamicFacts, Facts, Origin, ScriptFacts, SliceFacts, SliceVersi
 pub use ranges::{SliceIndex, SliceRange};
 pub use reason::{DeferredRead, Hint, PlanError, Reason};
 pub use request::{Partitions, Request};
+pub use spared::is_spared;
 pub use stale::{SliceState, SliceStatus, State, slice_state, slice_status};
-pub use steps::{Plan, Step, plan};
+pub use steps::{Content, Plan, Step, plan};
 
 #[cfg(test)]
 mod tests;

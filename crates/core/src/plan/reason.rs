@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::State;
 use crate::asset::Asset;
-use crate::id::ScriptName;
+use crate::id::{ScriptName, SnapshotId};
 use crate::partition::{PartitionError, PartitionKey};
 
 /// Why a step is in the plan.
@@ -38,6 +38,8 @@ pub enum Reason {
     FullRefresh,
     /// The user named the partition.
     Requested,
+    /// The user asked for the content of an older snapshot.
+    RolledBack(SnapshotId),
 }
 
 impl fmt::Display for Reason {
@@ -57,6 +59,7 @@ impl fmt::Display for Reason {
             Reason::Forced => f.write_str("forced"),
             Reason::FullRefresh => f.write_str("full refresh"),
             Reason::Requested => f.write_str("requested"),
+            Reason::RolledBack(snapshot) => write!(f, "rolled back to snapshot {snapshot}"),
         }
     }
 }
@@ -74,6 +77,11 @@ pub enum Hint {
         from: PartitionKey,
         /// The last of them.
         to: PartitionKey,
+    },
+    /// A place outside lakes could not be asked; what is remembered of it stands.
+    Unreachable {
+        /// Which, and why.
+        message: String,
     },
     /// A selected script is not in the plan.
     LeftOut {

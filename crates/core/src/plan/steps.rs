@@ -12,6 +12,19 @@ use crate::asset::Asset;
 use crate::id::{LakeName, ScriptHash, ScriptName, SnapshotId};
 use crate::partition::{PartitionKey, Window};
 
+/// What a step writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// What the script's query gives.
+    #[default]
+    Script,
+    /// What the target held at an older snapshot.
+    Restore {
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+}
+
 /// One script for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -29,6 +42,8 @@ pub struct Step {
     pub window: Option<Window>,
     /// Why it runs.
     pub reason: Reason,
+    /// What it writes.
+    pub content: Content,
     /// Whether merge and append write anew.
     pub full_refresh: bool,
     /// The text that was planned.
@@ -145,6 +160,7 @@ fn add_step(
         partition,
         window,
         reason,
+        content: Content::Script,
         full_refresh: request.full_refresh,
         script_hash: script.hash.clone(),
         depends_on,
@@ -175,7 +191,7 @@ fn reason(
     depends_on
         .iter()
         .map(|step| &plan.steps[*step])
-        .find(|step| step.asset.as_ref().is_some_and(|asset| script.reads.contains(asset)))
+        .find(|step| step.asset.as_ref().is_some_and(|asset| script.reads_asset(asset)))
         .map(|step| Reason::Upstream(step.name.clone()))
 }
 

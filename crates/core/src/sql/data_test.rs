@@ -7,7 +7,7 @@
 
 use indoc::formatdoc;
 
-use super::strategy::{Projection, Slice};
+use super::strategy::{IS_CURRENT, Projection, Slice};
 use super::{Fragment, FragmentError, Ident, Literal, Relation};
 use crate::annotation::{TestCheck, TestDecl, TestScope, TestSeverity, WriteStrategy};
 use crate::asset::Asset;
@@ -50,6 +50,12 @@ impl Rows {
         Self(query)
     }
 
+    /// Returns the current rows of the history in `relation`.
+    pub fn current(relation: &Relation) -> Self {
+        let is_current = Ident::new(IS_CURRENT);
+        Self(format!("(\n  SELECT *\n  FROM {relation}\n  WHERE {is_current}\n)"))
+    }
+
     /// Returns the rows that would be written: the projection of the stage.
     pub fn staged(stage: &Relation, projection: &Projection) -> Self {
         Self(format!("(\nSELECT\n{projection}\nFROM {stage}\n)"))
@@ -64,7 +70,7 @@ pub struct TestSubject<'a> {
     pub strategy: &'a WriteStrategy,
     /// Whether it has slices.
     pub is_partitioned: bool,
-    /// The rows of the slice, or of the table when there are no slices: in the stage or in the new state.
+    /// The rows of the slice, the current rows of a history, or the table when there are no slices: in the stage or in the new state.
     pub slice_rows: &'a Rows,
     /// Every row of the new state.
     pub table_rows: &'a Rows,
@@ -93,9 +99,10 @@ pub enum TestBuildError {
     IsScript(String),
 }
 
-/// Returns the scope of a test: what it says, else the slice when there are slices, else the table.
-pub fn scope_of(test: &TestDecl, is_partitioned: bool) -> TestScope {
-    match (test.scope, is_partitioned) {
+/// Returns the scope of a test: what it says, else the slice when the table has slices, else the table. The current rows
+/// of a history count as its slice.
+pub fn scope_of(test: &TestDecl, has_slices: bool) -> TestScope {
+    match (test.scope, has_slices) {
         (_, false) => TestScope::Table,
         (Some(scope), true) => scope,
         (None, true) => TestScope::Slice,
@@ -117,7 +124,8 @@ pub fn runs_on_stage(strategy: &WriteStrategy, is_partitioned: bool, scope: Test
 
 /// Returns the query of a generic test.
 pub fn test_query(test: &TestDecl, subject: &TestSubject<'_>) -> Result<TestQuery, TestBuildError> {
-    let scope = scope_of(test, subject.is_partitioned);
+    let has_slices = subject.is_partitioned || matches!(subject.strategy, WriteStrategy::History { .. });
+    let scope = scope_of(test, has_slices);
     let reads_itself = match &test.check {
         TestCheck::Relationships { parent, .. } => parent == subject.asset,
         TestCheck::Named { .. } => true,

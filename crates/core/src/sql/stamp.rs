@@ -38,11 +38,11 @@ pub struct StampEntry {
     /// What an increment consumed, for `partitioned dynamic key=<column>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub increment: Option<Increment>,
-    /// `replace`, `merge`, `append`, `history`, `view`, `manual`, or a word of [`StampEntry::NO_VERSION`].
+    /// `replace`, `merge`, `append`, `history`, `view`, `manual`, [`StampEntry::ROLLBACK`], or a word of [`StampEntry::NO_VERSION`].
     pub strategy: String,
-    /// Rows deleted by the write.
+    /// Rows deleted by the write; of a history, versions whose end it has set or moved.
     pub deleted: u64,
-    /// Rows inserted by the write.
+    /// Rows inserted by the write; of a history, versions that it has begun.
     pub inserted: u64,
     /// Rows in the slice after the write; `None` when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +59,9 @@ pub struct StampEntry {
     /// Whether the commit is that of an atomic run, whose later steps have read what its earlier ones wrote.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub atomic: bool,
+    /// The snapshot whose content a rollback wrote again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<SnapshotId>,
 }
 
 impl StampEntry {
@@ -76,6 +79,8 @@ impl StampEntry {
             *pin = snapshot;
         }
     }
+    /// The strategy of a commit that wrote the content of an older snapshot again.
+    pub const ROLLBACK: &'static str = "rollback";
 
     /// Returns whether the commit made a version of its slice.
     pub fn is_version(&self) -> bool {
@@ -137,8 +142,9 @@ pub fn from_extra_info(text: &str) -> Result<Option<Vec<StampEntry>>, StampError
 /// `replace ducklake://main/orders [2026-01-02]: 10 rows in, 8 out (run 0198…)`.
 pub fn commit_message(entry: &StampEntry) -> String {
     let partition = entry.partition.as_ref().map(|key| format!(" [{key}]")).unwrap_or_default();
+    let restored = entry.restored.map(|snapshot| format!(" to snapshot {snapshot}")).unwrap_or_default();
     format!(
-        "{} {}{partition}: {} in, {} out (run {})",
+        "{} {}{partition}{restored}: {} in, {} out (run {})",
         entry.strategy,
         entry.asset,
         rows(entry.inserted),
@@ -201,6 +207,7 @@ mod tests {
             inputs: BTreeMap::from([(LakeName("main".into()), SnapshotId(41))]),
             files: BTreeMap::from([("volume://project/data/x.csv".into(), "1:2:3".into())]),
             atomic: false,
+            restored: None,
         }
     }
 
@@ -240,5 +247,8 @@ mod tests {
             .assert_eq(&commit_message(&entry()));
         let whole = StampEntry { partition: None, inserted: 1, strategy: "append".into(), deleted: 0, ..entry() };
         expect!["append ducklake://main/orders: 1 row in, 0 out (run 0198c1a2-run)"].assert_eq(&commit_message(&whole));
+        let back = StampEntry { strategy: "rollback".into(), restored: Some(SnapshotId(5)), ..whole };
+        expect!["rollback ducklake://main/orders to snapshot 5: 1 row in, 0 out (run 0198c1a2-run)"]
+            .assert_eq(&commit_message(&back));
     }
 }

@@ -158,6 +158,7 @@ mod tests {
             inputs: BTreeMap::new(),
             files: BTreeMap::new(),
             atomic: false,
+            restored: None,
         }
     }
 

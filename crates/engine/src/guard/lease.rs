@@ -52,6 +52,7 @@ struct LeaseRow {
     owner: String,
     process: i64,
     run: String,
+    partition: Option<String>,
     since_micros: i64,
     is_alive: Option<bool>,
 }
@@ -59,11 +60,15 @@ struct LeaseRow {
 impl Guard {
     /// Asks for `key` on behalf of `run`; leases of dead owners that stand in the way are taken away first.
     pub async fn try_lease(&self, key: &LeaseKey, run: &RunId, now_micros: i64) -> Result<LeaseAnswer, GuardError> {
-        let failed = self.database("take a lease");
+        let asked = self.patiently(|| self.ask_once(key, run, now_micros)).await;
+        asked.map_err(self.database("take a lease"))
+    }
+
+    async fn ask_once(&self, key: &LeaseKey, run: &RunId, now_micros: i64) -> Result<LeaseAnswer, sqlx::Error> {
         let partition = key.partition.as_ref().map(PartitionKey::as_str);
         let table = self.table("lease");
         let find = format!(
-            "SELECT token, owner, process, run, since_micros, {} AS is_alive FROM {table}
+            "SELECT token, owner, process, run, partition, since_micros, {} AS is_alive FROM {table}
              WHERE asset = $1 AND (CAST($2 AS TEXT) IS NULL OR partition IS NULL OR partition = $2)",
             self.database.is_alive()
         );
@@ -79,24 +84,25 @@ impl Guard {
             Database::Postgres { .. } => "BEGIN; LOCK TABLE pintail.lease IN SHARE ROW EXCLUSIVE MODE",
         };
         on_pool!(&self.database, |pool| {
-            let mut tx = pool.begin_with(begin).await.map_err(&failed)?;
-            let in_the_way: Vec<LeaseRow> = sqlx::query_as(sqlx::AssertSqlSafe(find))
-                .bind(&key.asset)
-                .bind(partition)
-                .fetch_all(&mut *tx)
-                .await
-                .map_err(&failed)?;
+            let mut tx = pool.begin_with(begin).await?;
+            let find = sqlx::query_as(sqlx::AssertSqlSafe(find)).bind(&key.asset).bind(partition);
+            let in_the_way: Vec<LeaseRow> = find.fetch_all(&mut *tx).await?;
             if let Some(row) = in_the_way.iter().find(|row| self.lives(&row.owner, row.is_alive)) {
-                let holder = row.holder();
-                tx.rollback().await.map_err(&failed)?;
-                return Ok(LeaseAnswer::Held(holder));
+                tx.rollback().await?;
+                // One that was given to this very request before the answer was lost.
+                let is_this = row.owner == self.owner().0
+                    && row.run == run.as_str()
+                    && row.since_micros == now_micros
+                    && row.partition.as_deref() == partition;
+                return Ok(match is_this {
+                    true => LeaseAnswer::Granted(Lease { key: key.clone(), token: row.token }),
+                    false => LeaseAnswer::Held(row.holder()),
+                });
             }
             for row in in_the_way {
-                let remove = sqlx::AssertSqlSafe(remove.clone());
-                sqlx::query(remove).bind(row.token).execute(&mut *tx).await.map_err(&failed)?;
+                sqlx::query(sqlx::AssertSqlSafe(remove.clone())).bind(row.token).execute(&mut *tx).await?;
             }
-            let token: i64 =
-                sqlx::query_scalar(sqlx::AssertSqlSafe(number)).fetch_one(&mut *tx).await.map_err(&failed)?;
+            let token: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(number)).fetch_one(&mut *tx).await?;
             sqlx::query(sqlx::AssertSqlSafe(insert))
                 .bind(&key.asset)
                 .bind(partition)
@@ -106,9 +112,8 @@ impl Guard {
                 .bind(run.as_str())
                 .bind(now_micros)
                 .execute(&mut *tx)
-                .await
-                .map_err(&failed)?;
-            tx.commit().await.map_err(&failed)?;
+                .await?;
+            tx.commit().await?;
             Ok(LeaseAnswer::Granted(Lease { key: key.clone(), token }))
         })
     }
@@ -116,28 +121,26 @@ impl Guard {
     /// Returns whether `lease` is still ours.
     pub async fn holds(&self, lease: &Lease) -> Result<bool, GuardError> {
         let sql = format!("SELECT count(*) > 0 FROM {} WHERE token = $1 AND owner = $2", self.table("lease"));
-        on_pool!(&self.database, |pool| {
-            sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
-                .bind(lease.token)
-                .bind(&self.owner().0)
-                .fetch_one(pool)
-                .await
-                .map_err(self.database("look a lease up"))
-        })
+        let look = || async {
+            on_pool!(&self.database, |pool| {
+                let query =
+                    sqlx::query_scalar(sqlx::AssertSqlSafe(sql.clone())).bind(lease.token).bind(&self.owner().0);
+                query.fetch_one(pool).await
+            })
+        };
+        self.patiently(look).await.map_err(self.database("look a lease up"))
     }
 
     /// Gives `lease` back; one that was taken away is left alone.
     pub async fn release(&self, lease: &Lease) -> Result<(), GuardError> {
         let sql = format!("DELETE FROM {} WHERE token = $1 AND owner = $2", self.table("lease"));
-        on_pool!(&self.database, |pool| {
-            sqlx::query(sqlx::AssertSqlSafe(sql))
-                .bind(lease.token)
-                .bind(&self.owner().0)
-                .execute(pool)
-                .await
-                .map(|_| ())
-                .map_err(self.database("release a lease"))
-        })
+        let delete = || async {
+            on_pool!(&self.database, |pool| {
+                let query = sqlx::query(sqlx::AssertSqlSafe(sql.clone())).bind(lease.token).bind(&self.owner().0);
+                query.execute(pool).await.map(|_| ())
+            })
+        };
+        self.patiently(delete).await.map_err(self.database("release a lease"))
     }
 }
 

@@ -6,6 +6,7 @@
 //! after a kill.
 
 mod database;
+mod kept;
 mod leader;
 mod lease;
 mod pin;
@@ -13,6 +14,8 @@ mod presence;
 mod session;
 
 use std::path::{Path, PathBuf};
+
+use backon::Retryable as _;
 
 pub use leader::Leader;
 pub use lease::{Lease, LeaseAnswer, LeaseHolder, LeaseKey};
@@ -119,9 +122,10 @@ impl Guard {
             lease = self.table("lease"),
             pin = self.table("snapshot_pin")
         );
-        let owners: Vec<(String, Option<bool>)> =
-            on_pool!(&self.database, |pool| { sqlx::query_as(sqlx::AssertSqlSafe(sql)).fetch_all(pool).await })
-                .map_err(&failed)?;
+        let list = || async {
+            on_pool!(&self.database, |pool| sqlx::query_as(sqlx::AssertSqlSafe(sql.clone())).fetch_all(pool).await)
+        };
+        let owners: Vec<(String, Option<bool>)> = self.patiently(list).await.map_err(&failed)?;
         for (owner, is_alive) in owners {
             if self.lives(&owner, is_alive) {
                 continue;
@@ -140,9 +144,12 @@ impl Guard {
     }
 
     async fn execute_for(&self, sql: String, owner: &str) -> Result<(), sqlx::Error> {
-        on_pool!(&self.database, |pool| {
-            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).execute(pool).await.map(|_| ())
-        })
+        let delete = || async {
+            on_pool!(&self.database, |pool| {
+                sqlx::query(sqlx::AssertSqlSafe(sql.clone())).bind(owner).execute(pool).await.map(|_| ())
+            })
+        };
+        self.patiently(delete).await
     }
 
     /// Returns whether anyone holds a lease.
@@ -168,6 +175,17 @@ impl Guard {
             // To wait for a process in doubt is safe, to rob it is not.
             (Here::Session(_), None) => true,
         }
+    }
+
+    /// Does `work` again while the guard's server is away for a moment, as it is when it restarts.
+    async fn patiently<T, F>(&self, work: impl FnMut() -> F) -> Result<T, sqlx::Error>
+    where
+        F: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let is_away = |error: &sqlx::Error| {
+            matches!(self.database, Database::Postgres { .. }) && postgres::class_of(error) == ErrorClass::Transient
+        };
+        work.retry(postgres::patience()).sleep(tokio::time::sleep).when(is_away).await
     }
 
     /// Returns the name of a table of the guard.

@@ -107,7 +107,9 @@ impl Guard {
             since_micros: now_micros,
             expires_micros: None,
         };
-        row.id = on_pool!(&self.database, |pool| insert!(self, row, pool)).map_err(self.database("pin a snapshot"))?;
+        // One whose answer was lost and that is written once more ends with the process like any other.
+        let insert = || async { on_pool!(&self.database, |pool| insert!(self, row, pool)) };
+        row.id = self.patiently(insert).await.map_err(self.database("pin a snapshot"))?;
         let id = PinId(row.id);
         if let Here::Session(session) = &self.here {
             session.note(row);
@@ -143,7 +145,7 @@ impl Guard {
         match &self.database {
             Database::Sqlite { options, .. } => {
                 // Of its own, because the pool's connections do not wait for the disk.
-                let mut connection = options.clone().synchronous(SqliteSynchronous::Full).connect().await?;
+                let mut connection = options.as_ref().clone().synchronous(SqliteSynchronous::Full).connect().await?;
                 let id = insert!(self, row, &mut connection)?;
                 connection.close().await?;
                 Ok(id)
@@ -165,10 +167,13 @@ impl Guard {
     /// Deletes the pin `id` if `condition` holds, and returns whether there was one.
     async fn delete_pin(&self, id: PinId, condition: &str) -> Result<bool, sqlx::Error> {
         let sql = format!("DELETE FROM {} WHERE id = $1 AND {condition}", self.table("snapshot_pin"));
-        on_pool!(&self.database, |pool| {
-            let deleted = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id.0).execute(pool).await?;
-            Ok(0 < deleted.rows_affected())
-        })
+        let delete = || async {
+            on_pool!(&self.database, |pool| {
+                let deleted = sqlx::query(sqlx::AssertSqlSafe(sql.clone())).bind(id.0).execute(pool).await?;
+                Ok(0 < deleted.rows_affected())
+            })
+        };
+        self.patiently(delete).await
     }
 
     /// Returns the pins that hold now, oldest first, and removes those of dead processes and those that have ended.

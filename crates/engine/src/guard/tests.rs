@@ -66,6 +66,7 @@ on_both! {
     a_durable_pin_outlives_its_process_and_ends_when_it_says_or_is_released
     neither_way_of_letting_go_takes_a_pin_of_the_other_kind
     one_leads_each_job_until_it_gives_up
+    a_set_of_holds_is_renewed_as_a_whole_and_others_are_left_alone
 }
 
 async fn whoever_opens_the_guard_finds_nothing_of_the_dead_and_all_of_the_living(place: Place) {
@@ -210,4 +211,22 @@ async fn the_database_refuses_to_delete_a_pinned_snapshot_and_lets_the_others_go
     guard.release_hold(held).await.unwrap();
     database.sql("DELETE FROM ducklake_snapshot");
     assert_eq!(database.sql("SELECT count(*) FROM ducklake_snapshot"), "0");
+}
+
+async fn a_set_of_holds_is_renewed_as_a_whole_and_others_are_left_alone(place: Place) {
+    let guard = Guard::open(&place.lake).await.unwrap();
+    guard.hold(SnapshotId(1), "anna", "the audit", 0, None).await.unwrap();
+    let set = |ids: &[i64]| -> std::collections::BTreeMap<SnapshotId, String> {
+        ids.iter().map(|id| (SnapshotId(*id), format!("run {id}"))).collect()
+    };
+    guard.keep_exactly("shop", &set(&[1, 2]), 5).await.unwrap();
+    let first = guard.pins().await.unwrap();
+    guard.keep_exactly("shop", &set(&[2, 3]), 6).await.unwrap();
+    let second = guard.pins().await.unwrap();
+    let told: Vec<(&str, i64, i64)> =
+        second.iter().map(|pin| (pin.owner.as_str(), pin.snapshot.0, pin.since_micros)).collect();
+    assert_eq!(told, [("anna", 1, 0), ("shop", 2, 5), ("shop", 3, 6)]);
+    assert_eq!(first[2].id, second[1].id, "what stays is not written again");
+    guard.keep_exactly("shop", &set(&[]), 7).await.unwrap();
+    assert_eq!(guard.pins().await.unwrap().len(), 1);
 }

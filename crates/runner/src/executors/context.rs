@@ -44,12 +44,15 @@ pub struct RunContext {
     pub run: RunId,
     /// The variables of scripts.
     pub vars: BTreeMap<String, String>,
-    /// The fingerprints, as the run was planned, of what scripts read and nobody counts versions of.
-    pub prints: BTreeMap<String, String>,
+    /// The fingerprints, as the run was planned or a step of it has made them, of what scripts read and nobody counts
+    /// versions of.
+    pub prints: Mutex<BTreeMap<String, String>>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// What the steps of this run take of the columns that they go by, as far as they have begun.
     pub increments: Mutex<HashMap<StepId, OpenIncrement>>,
+    /// The run's logical time: one instant for all that it writes.
+    pub started: DateTime<Utc>,
     /// Whether the user wants to stop.
     pub cancel: Cancel,
     /// The clock.
@@ -95,6 +98,7 @@ impl AssetMemory {
                 Arc::make_mut(&mut self.rows).clear();
             }
             self.set_rows(entry.partition.as_ref().map_or_else(String::new, ToString::to_string), entry.rows);
+            self.has_uncounted_rows |= entry.restored.is_some() && entry.partition.is_none();
         }
     }
 
@@ -107,6 +111,12 @@ impl AssetMemory {
     pub fn described_table(&self) -> Option<&TableFacts> {
         let (facts, at) = self.table.as_ref()?;
         self.shape_changed.is_none_or(|changed| changed <= *at).then_some(facts)
+    }
+
+    /// Forgets how many rows slices have, written or not: the table was rolled back as a whole.
+    pub fn forget_slices(&mut self) {
+        Arc::make_mut(&mut self.rows).retain(|slice, _| slice.is_empty());
+        self.has_uncounted_rows = true;
     }
 
     /// Takes in that somebody else has changed the table, or even made it.
@@ -130,6 +140,22 @@ impl RunContext {
     /// Remembers what a step takes.
     pub fn take_increment(&self, step: &StepId, increment: OpenIncrement) {
         self.increments.lock().unwrap_or_else(PoisonError::into_inner).insert(step.clone(), increment);
+    }
+
+    /// Returns the fingerprint of what `asset` names, when it has one.
+    pub fn print_of(&self, asset: &str) -> Option<String> {
+        self.prints.lock().unwrap_or_else(PoisonError::into_inner).get(asset).cloned()
+    }
+
+    /// Returns what has a fingerprint and can change when `written` does.
+    pub fn printed_over(&self, written: &Asset) -> Vec<Asset> {
+        let prints = self.prints.lock().unwrap_or_else(PoisonError::into_inner);
+        prints.keys().filter_map(|key| Asset::parse(key).ok()).filter(|asset| asset.covers(written)).collect()
+    }
+
+    /// Remembers a new fingerprint.
+    pub fn set_print(&self, asset: &Asset, print: String) {
+        self.prints.lock().unwrap_or_else(PoisonError::into_inner).insert(asset.to_string(), print);
     }
 
     /// Waits on the run's runtime; a timer can be made only inside it.
@@ -161,7 +187,7 @@ pub struct StepJob {
 pub enum StepOutcome {
     /// It committed.
     Materialized {
-        /// The snapshot; `None` for a target outside lakes.
+        /// The snapshot; for a datatable the number of its stamp, `None` for a file.
         snapshot: Option<SnapshotId>,
         /// Rows deleted.
         deleted: u64,
@@ -263,7 +289,11 @@ impl Cancel {
     /// Lets the user's wish reach `session` of `slot` until the returned watch is dropped.
     pub fn watch(&self, slot: usize, session: &Session) -> CancelWatch {
         let handle = session.interrupt_handle();
-        let interrupt: Arc<dyn Fn() + Send + Sync> = Arc::new(move || handle.interrupt());
+        self.watch_by(slot, Arc::new(move || handle.interrupt()))
+    }
+
+    /// Lets the user's wish be carried out by `interrupt` until the returned watch is dropped.
+    pub fn watch_by(&self, slot: usize, interrupt: Arc<dyn Fn() + Send + Sync>) -> CancelWatch {
         self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).insert(slot, interrupt);
         CancelWatch { cancel: self.clone(), slot }
     }

@@ -2,6 +2,7 @@
 //! committed now, and what to do next.
 
 use pintail_core::diagnostic::Code;
+use pintail_core::id::SnapshotId;
 use pintail_core::source::Span;
 use pintail_core::write::ErrorClass;
 use pintail_engine::EngineError;
@@ -70,6 +71,11 @@ impl StepFailure {
         Self { class, ..Self::user(Code::ENGINE_ERROR, stage, with_sources(error)) }
     }
 
+    /// Returns the failure to read the store.
+    pub fn unread(stage: impl Into<String>, error: &pintail_store::ReadError) -> Self {
+        Self { class: ErrorClass::Transient, ..Self::user(Code::ENGINE_ERROR, stage, with_sources(error)) }
+    }
+
     /// Returns the failure of text that the user wrote: the engine's position in the statement, mapped into the file by
     /// `original`, or the whole of `span`.
     pub fn in_text(error: EngineError, original: impl Fn(usize) -> usize, span: Span) -> Self {
@@ -91,6 +97,17 @@ impl StepFailure {
             (_, ErrorClass::Transient) => pintail_store::ErrorClass::Transient,
             (_, ErrorClass::Bug) => pintail_store::ErrorClass::Bug,
         }
+    }
+
+    /// Says what is live after a commit whose files are gone.
+    fn without_files(self, snapshot: SnapshotId) -> Self {
+        let committed = format!(
+            "snapshot {snapshot} is live and cannot be read; the version before it can, by `query --at {}`",
+            snapshot.0 - 1
+        );
+        let help = "`pintail run --select <script> --full-refresh` writes the table anew, or `pintail rollback` brings the \
+                    version before it back";
+        Self { stage: "commit".to_owned(), committed, ..self }.with_help(help)
     }
 
     /// Adds what to do about it.
@@ -182,7 +199,11 @@ impl From<EngineError> for StepFailure {
             [one] => Some(format!("did you mean `{one}`?")),
             several => Some(format!("near names: {}", several.join(", "))),
         };
-        Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() }
+        let failure = Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() };
+        match error {
+            EngineError::FilesLost { snapshot, .. } => failure.without_files(snapshot),
+            _ => failure,
+        }
     }
 }
 

@@ -85,21 +85,43 @@ impl Pintail {
     }
 }
 
-/// Reads which tables changed after `oldest`.
+/// Returns the names that each table and view ever had.
+pub(super) fn names_by_id(
+    session: &Session,
+    alias: &str,
+) -> Result<HashMap<TableId, Vec<(String, String)>>, RunnerError> {
+    let mut names: HashMap<TableId, Vec<(String, String)>> = HashMap::new();
+    for (id, schema, table) in lake::table_names(session, alias)? {
+        names.entry(id).or_default().push((schema, table));
+    }
+    Ok(names)
+}
+
+/// Reads what is known of the changes whose commits have expired: when each table last changed, and nothing of where.
+fn read_expired(reading: &Reading<'_>, alias: &str, changes: &mut LastChanges) -> Result<(), RunnerError> {
+    for ((schema, table), last) in lake::maintain::last_changes(reading.session, alias)? {
+        let asset = Asset::lake_table(reading.location.name.as_str(), &schema, &table);
+        last.changed.into_iter().for_each(|changed| changes.record(asset.clone(), changed));
+        last.dropped.into_iter().for_each(|dropped| changes.record_drop(asset.clone(), dropped));
+    }
+    Ok(())
+}
+
+/// Reads which tables changed after `oldest`, up to `head`, also where the commits have expired.
 pub(super) fn read_changes(
     reading: &Reading<'_>,
-    oldest: SnapshotId,
+    (oldest, head): (SnapshotId, SnapshotId),
     changes: &mut LastChanges,
 ) -> Result<(), RunnerError> {
     let alias = reading.location.write_alias();
     let commits = lake::commits_between(reading.session, &alias, oldest, None)?;
+    if i64::try_from(commits.len()).unwrap_or(i64::MAX) < head.0 - oldest.0 {
+        read_expired(reading, &alias, changes)?;
+    }
     if commits.is_empty() {
         return Ok(());
     }
-    let mut names: HashMap<TableId, Vec<(String, String)>> = HashMap::new();
-    for (id, schema, table) in lake::table_names(reading.session, &alias)? {
-        names.entry(id).or_default().push((schema, table));
-    }
+    let names = names_by_id(reading.session, &alias)?;
     let mut untold: BTreeMap<Asset, Vec<SnapshotId>> = BTreeMap::new();
     let lake = reading.location.name.as_str();
     for commit in &commits {
@@ -264,7 +286,10 @@ fn time_column(
 }
 
 /// Returns the tables and views whose rows or shape a commit changed.
-fn changed_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
+pub(super) fn changed_tables(
+    changes: &ChangeSet,
+    names: &HashMap<TableId, Vec<(String, String)>>,
+) -> Vec<(String, String)> {
     let mut tables = Vec::new();
     for change in changes.changes() {
         match change {
@@ -284,7 +309,10 @@ fn changed_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, Str
 }
 
 /// Returns the tables and views that a commit dropped without making another of the same name.
-fn dropped_tables(changes: &ChangeSet, names: &HashMap<TableId, Vec<(String, String)>>) -> Vec<(String, String)> {
+pub(super) fn dropped_tables(
+    changes: &ChangeSet,
+    names: &HashMap<TableId, Vec<(String, String)>>,
+) -> Vec<(String, String)> {
     let is_made_anew = |(schema, table): &(String, String)| changes.creates(schema, table);
     changes
         .changes()

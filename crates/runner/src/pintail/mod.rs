@@ -6,15 +6,22 @@ mod adopt;
 mod ask;
 mod backfill;
 mod changes;
+mod diff;
 mod error;
+mod maintain;
 mod observe;
+mod outside;
+mod pins;
 mod planning;
+mod replay;
+mod rollback;
 mod runnable;
 mod running;
 mod selecting;
 mod status;
 mod testing;
 mod values;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,9 +42,14 @@ pub use backfill::{
     BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
     Estimate, UnwrittenUpstream,
 };
+pub use diff::{AssetDiff, Compared, DiffRequest, DiffRow, RowChange, RowDiff, RowText};
 pub use error::RunnerError;
+pub use maintain::{HeldBy, MaintainRequest, Maintained};
 pub use observe::Observation;
+pub use pins::PinInfo;
 pub use planning::PlanRequest;
+pub use replay::{ReplayOutcome, ReplayRequest, Replayed, ReplayedStep};
+pub use rollback::{Rollback, RollbackRequest};
 pub use selecting::asks_for_state;
 pub use status::ScriptStatus;
 pub use testing::{TestReport, TestedScript};

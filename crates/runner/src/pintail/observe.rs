@@ -1,6 +1,6 @@
 //! Observe: what the lakes and the store say now, in as few questions as possible, and what a crash left behind mended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use pintail_core::asset::Asset;
@@ -35,6 +35,10 @@ pub struct Observation {
     pub files: BTreeMap<String, String>,
     /// What is remembered of each asset.
     pub memory: HashMap<Asset, AssetMemory>,
+    /// The slices whose file is not there any more.
+    pub lost: BTreeSet<(Asset, Option<PartitionKey>)>,
+    /// Places outside lakes that could not be asked, with why; what is remembered of them stands.
+    pub unreachable: Vec<String>,
     /// How many materializations a crash had kept from the store.
     pub healed: u64,
     /// How many runs had died.
@@ -48,6 +52,7 @@ impl Pintail {
         scripts: impl IntoIterator<Item = &'s CompiledScript>,
     ) -> Result<Observation, RunnerError> {
         let mut seen = Observation::default();
+        self.observe_outside(&mut seen)?;
         let mut slot = self.take_slot();
         let observed = self.observe_lakes(&mut slot, &mut seen);
         let scripts: Vec<&CompiledScript> = scripts.into_iter().collect();
@@ -101,7 +106,7 @@ impl Pintail {
             let tables = lake::live_tables(&session, &alias)?;
             if let Some(oldest) = oldest.filter(|oldest| *oldest < head) {
                 let reading = Reading { location, session: &session, live: &tables, columns: &columns };
-                read_changes(&reading, oldest, &mut seen.changes)?;
+                read_changes(&reading, (oldest, head), &mut seen.changes)?;
             }
             self.read_waits(location, &session, &mut seen.waits)?;
             let named = |table: lake::LiveTable| {
@@ -114,11 +119,16 @@ impl Pintail {
             Some(states) => states,
             None => self.runtime.block_on(self.store.current_slices(None))?,
         };
+        self.find_lost_files(&states, seen);
+        let rolled_back = rolled_back_wholly(&states);
         let origins = Origins::new(&states, live);
         for state in states {
             remember(state, &origins, seen);
         }
         forget_rows_of_changed(seen);
+        for asset in rolled_back {
+            seen.memory.entry(asset).or_default().forget_slices();
+        }
         let targets = self.project.scripts.iter().filter_map(|script| script.target.as_ref());
         for (asset, origin) in targets.filter_map(|asset| Some((asset, origins.of(asset)?))) {
             seen.origins.insert(asset.clone(), origin);
@@ -135,7 +145,8 @@ impl Pintail {
         if head <= cursor {
             return Ok(0);
         }
-        let commits = lake::commits_between(session, &location.write_alias(), cursor, Some(head))?;
+        // Others may have expired what this store has not seen.
+        let commits = lake::maintain::commits_and_kept(session, &location.write_alias(), cursor, head)?;
         let stamps = stamps_of(&location.name, &commits);
         let ingested = self.runtime.block_on(self.store.ingest_stamps(&location.name, &stamps, head))?;
         Ok(ingested.materializations)
@@ -182,7 +193,7 @@ impl Pintail {
             let session = slot.session()?;
             let alias = location.write_alias();
             let head = lake::head(&session, &alias)?;
-            let commits = lake::commits_between(&session, &alias, SnapshotId(-1), Some(head))?;
+            let commits = lake::maintain::commits_and_kept(&session, &alias, SnapshotId(-1), head)?;
             Ok((stamps_of(&location.name, &commits), head))
         };
         let stamps = { read }();
@@ -259,12 +270,14 @@ fn remember(state: SliceState, origins: &Origins, seen: &mut Observation) {
         tracing::warn!(asset = state.asset.as_str(), "the store names an asset that cannot be read");
         return;
     };
-    let is_seen = asset.lake().is_some_and(|lake| seen.heads.contains_key(lake));
+    let is_seen = asset.has_numbered_versions() && seen.heads.contains_key(&asset.place());
     let is_live = |current: &Materialization| {
         let Some(snapshot) = current.snapshot.filter(|_| is_seen) else { return true };
-        origins.holds(&asset, snapshot) && !seen.changes.is_gone(&asset, snapshot)
+        // The tables of datatables are not listed among those of lakes; they say themselves when they are gone.
+        (asset.lake().is_none() || origins.holds(&asset, snapshot)) && !seen.changes.is_gone(&asset, snapshot)
     };
-    let is_there = state.current.as_ref().is_some_and(is_live);
+    let is_lost = seen.lost.contains(&(asset.clone(), state.partition.clone()));
+    let is_there = !is_lost && state.current.as_ref().is_some_and(is_live);
     let memory = seen.memory.entry(asset.clone()).or_default();
     let is_version = |current: &&Materialization| !StampEntry::NO_VERSION.contains(&current.strategy.as_str());
     let version = state.current.as_ref().filter(|_| is_there).filter(is_version);
@@ -281,6 +294,20 @@ fn remember(state: SliceState, origins: &Origins, seen: &mut Observation) {
     }
     let facts = SliceFacts { version: version.and_then(version_of), has_failed: state.failure.is_some() };
     seen.slices.insert((asset, state.partition), facts);
+}
+
+/// Returns the assets of which slices were written before a rollback of the whole table: their rows are not known.
+fn rolled_back_wholly(states: &[SliceState]) -> Vec<Asset> {
+    let whole = states.iter().filter(|state| state.partition.is_none());
+    let whole = whole.filter_map(|state| Some((&state.asset, state.current.as_ref()?)));
+    let rolled_back = whole.filter(|(_, current)| current.strategy == StampEntry::ROLLBACK);
+    let has_older_slice = |(asset, current): &(&pintail_store::AssetKey, &Materialization)| {
+        states.iter().any(|state| {
+            let is_older = |slice: &Materialization| slice.snapshot < current.snapshot;
+            state.asset == **asset && state.partition.is_some() && state.current.as_ref().is_some_and(is_older)
+        })
+    };
+    rolled_back.filter(has_older_slice).filter_map(|(asset, _)| Asset::parse(asset.as_str()).ok()).collect()
 }
 
 /// Forgets the numbers of rows of assets that somebody else has changed after our last commit.

@@ -59,6 +59,9 @@ impl Pintail {
         let seen = self.observe(&self.project.scripts)?;
         let runnable = self.runnable(&seen);
         let chosen = self.chosen(request, &wanted, &seen, &runnable)?;
+        if request.full_refresh {
+            self.refuse_to_lose_history(&chosen.nodes)?;
+        }
         let selected: BTreeSet<usize> =
             chosen.nodes.iter().filter_map(|node| runnable.place.get(node).copied()).collect();
         let values = Values::of(request, &selected, &runnable)?;
@@ -82,6 +85,7 @@ impl Pintail {
         let facts = self.facts(&seen, &runnable);
         let mut plan = plan(&facts, &request)?;
         plan.hints.extend(values.hints);
+        plan.hints.extend(seen.unreachable.iter().map(|message| Hint::Unreachable { message: message.clone() }));
         plan.hints.extend(self.left_out(&chosen.nodes));
         if is_atomic {
             self.require_atomic(&plan)?;
@@ -111,6 +115,27 @@ impl Pintail {
         let nobody = self.project.universe_with(&FactsOfScripts::new());
         let named = wanted.evaluate(&nobody).map_err(RunnerError::Select)?;
         Ok(Chosen { nodes, states: wanted.states(), named })
+    }
+
+    /// A history cannot be computed anew from what the query gives now.
+    fn refuse_to_lose_history(&self, nodes: &[NodeId]) -> Result<(), RunnerError> {
+        let scripts = nodes.iter().filter_map(|node| self.project.script_at(*node));
+        let names: Vec<String> = scripts
+            .filter(|script| script.current_view().is_some() && script.cannot_run.is_none())
+            .map(|script| script.name().to_string())
+            .collect();
+        let Some(first) = names.first() else { return Ok(()) };
+        let (keep, them) = match names.len() {
+            1 => (format!("`{first}` keeps"), "it"),
+            several => (format!("`{first}` and {} more keep", several - 1), "them"),
+        };
+        Err(RunnerError::Usage {
+            message: format!(
+                "{keep} history, which a full refresh would lose; leave {them} out: `--exclude '{}'`, or drop the table \
+                 by hand when its history is not wanted any more",
+                names.join(" ")
+            ),
+        })
     }
 
     /// Refuses a plan whose steps cannot share one transaction: it writes one lake, by queries that Pintail stages.

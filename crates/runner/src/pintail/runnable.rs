@@ -131,6 +131,9 @@ impl Pintail {
         let mut behind: BTreeMap<Asset, BTreeSet<Asset>> = BTreeMap::new();
         for node in self.project.graph.order() {
             let Some(script) = self.project.script_at(*node) else { continue };
+            if let (Some(target), Some(view)) = (&script.target, script.current_view()) {
+                behind.insert(view, BTreeSet::from([target.clone()]));
+            }
             let (Some(target), "view") = (&script.target, script.strategy_word()) else { continue };
             let reads = script
                 .reads()

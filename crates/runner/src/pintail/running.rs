@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use pintail_core::id::{LakeName, PresenceId, RunId, ScriptName, StepId};
+use pintail_core::id::{LakeName, PresenceId, RunId, ScriptName, SnapshotId, StepId};
 use pintail_core::plan::Plan;
 use pintail_engine::guard::Guard;
 use pintail_store::{NewRun, NewStep, RunEnd, RunStatus, ScriptText};
@@ -86,6 +86,12 @@ impl Pintail {
             // What was committed is committed; the next start closes the run from what the lake says.
             summary.unrecorded = Some(with_sources(&error));
         }
+        if 0 < summary.materialized
+            && let Err(error) = self.keep_past_runs()
+        {
+            // What young runs need is kept by its age; the next run and the next upkeep renew the holds.
+            tracing::warn!(error = with_sources(&error), "what past runs need could not be held");
+        }
         tell(RunEvent::Finished { summary: summary.clone(), elapsed: started.elapsed() });
         Ok(summary)
     }
@@ -114,8 +120,25 @@ impl Pintail {
             let now = (self.settings.now)().timestamp_micros();
             let pinned = self.runtime.block_on(guard.pin(*snapshot, &format!("run {}", ctx.run), now));
             pins.push((guard.clone(), pinned.map_err(pintail_engine::EngineError::from)?));
+            self.require_pinned(lake, *snapshot)?;
         }
         Ok(pins)
+    }
+
+    /// Makes sure that a snapshot that was just pinned is there: since it was planned it may have expired. What the steps
+    /// pin later is newer than this, and nothing newer than work in progress expires.
+    fn require_pinned(&self, lake: &LakeName, snapshot: SnapshotId) -> Result<(), RunnerError> {
+        let Some(location) = self.lakes.get(lake) else { return Ok(()) };
+        if !location.exists()? {
+            return Ok(());
+        }
+        let mut slot = self.take_slot();
+        slot.attach_existing(location)?;
+        let session = slot.session()?;
+        let there = self.require_snapshot(location, &session, &location.write_alias(), snapshot);
+        drop(session);
+        self.keep_slot(slot);
+        there
     }
 
     fn begin(&self, ctx: &RunContext, plan: &Plan, ids: &[StepId], triggered_by: &str) -> Result<(), RunnerError> {
@@ -180,9 +203,10 @@ impl Pintail {
             faults: self.settings.faults.clone(),
             run: RunId(run),
             vars: vars.map(|(name, value)| (name.clone(), value.text())).collect(),
-            prints: seen.files.clone(),
+            prints: Mutex::new(seen.files.clone()),
             memory: Mutex::new(seen.memory.clone()),
             increments: Mutex::default(),
+            started: (self.settings.now)(),
             cancel: self.cancel.clone(),
             now: self.settings.now,
         })

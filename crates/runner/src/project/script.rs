@@ -11,7 +11,7 @@ use pintail_core::partition::{PartitionSpec, TimeSpec};
 use pintail_core::source::{Language, Span};
 use pintail_core::sql::body::ParsedBody;
 use pintail_core::sql::classify::Need;
-use pintail_core::sql::strategy::Layout;
+use pintail_core::sql::strategy::{Layout, current_view_name};
 use pintail_core::write::ErrorClass;
 
 use super::CompiledProject;
@@ -98,6 +98,16 @@ impl CompiledScript {
         }
     }
 
+    /// Returns the view of the current rows that is made beside a history table.
+    pub fn current_view(&self) -> Option<Asset> {
+        let (WriteStrategy::History { .. }, Some(Asset::Lake { lake, schema, table })) =
+            (self.strategy(), self.target.as_ref())
+        else {
+            return None;
+        };
+        Some(Asset::Lake { lake: lake.clone(), schema: schema.clone(), table: current_view_name(table) })
+    }
+
     /// Returns the time partitions.
     pub fn time_spec(&self) -> Option<&TimeSpec> {
         match self.header.partitioned.as_ref().map(|partitioned| &partitioned.value) {
@@ -144,9 +154,20 @@ impl CompiledScript {
         self.text.lineage.reads.iter().find(|read| read.asset == *target).map(|read| read.span)
     }
 
-    /// Returns whether the body reads `lake`.
-    pub fn reads_lake(&self, lake: &LakeName) -> bool {
-        self.text.lineage.reads.iter().any(|read| read.asset.lake() == Some(lake))
+    /// Returns whether the body reads something of `place`, a lake or another place that counts versions.
+    pub fn reads_place(&self, place: &LakeName) -> bool {
+        self.text.lineage.reads.iter().any(|read| read.asset.place() == *place)
+    }
+
+    /// Returns the datatables that the body or its tests read, by name.
+    pub fn datatables_read(&self) -> BTreeSet<&str> {
+        let assets = self.text.lineage.reads.iter().map(|read| &read.asset).chain(&self.test_reads);
+        assets
+            .filter_map(|asset| match asset {
+                Asset::Datatable { database, .. } => Some(database.as_str()),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Returns the lakes that must be attached at their pins: those that the body or its tests read.
@@ -203,8 +224,8 @@ impl CompiledScript {
         let mut prints = self.files_read(&ctx.project);
         for asset in self.reads() {
             let key = asset.to_string();
-            if let (false, Some(print)) = (prints.contains_key(&key), ctx.prints.get(&key)) {
-                prints.insert(key, print.clone());
+            if let (false, Some(print)) = (prints.contains_key(&key), ctx.print_of(&key)) {
+                prints.insert(key, print);
             }
         }
         prints

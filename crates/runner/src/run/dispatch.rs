@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{LakeName, SnapshotId, StepId};
-use pintail_core::plan::{Plan, Step};
+use pintail_core::plan::{Plan, Step, is_spared};
 use pintail_core::write::ErrorClass;
 use pintail_store::{StepEnd, StepStatus};
 use tokio::sync::mpsc;
@@ -150,7 +150,8 @@ impl<'p> Board<'p> {
         pins
     }
 
-    /// Remembers how a step ended and returns the steps that can no longer begin.
+    /// Remembers how a step ended and returns the steps that end without having begun: those that can no longer begin, and
+    /// those that need not.
     fn finish(&mut self, index: usize, state: StepState) -> Vec<usize> {
         self.states[index] = state;
         let mut lost = Vec::new();
@@ -162,7 +163,13 @@ impl<'p> Board<'p> {
                 lost.push(after);
                 lost.extend(self.finish(after, StepState::Skipped));
             } else if self.open_before[after] == 0 && self.states[after] == StepState::Waiting {
-                self.ready.insert(after);
+                let is_unchanged = |before: usize| self.states[before] == StepState::Unchanged;
+                if is_spared(&self.plan.steps[after], is_unchanged) {
+                    lost.push(after);
+                    lost.extend(self.finish(after, StepState::Unchanged));
+                } else {
+                    self.ready.insert(after);
+                }
             }
         }
         lost
@@ -418,13 +425,13 @@ fn settle(ctx: &RunContext, board: &mut Board<'_>, report: Box<StepReport>, tell
     let index = report.index;
     let state = match &report.outcome {
         StepOutcome::Materialized { snapshot, .. } => {
-            let lake = board.plan.steps[index].asset.as_ref().and_then(|asset| asset.lake()).cloned();
+            let lake = board.plan.steps[index].asset.as_ref().map(pintail_core::asset::Asset::place);
             board.landed[index] = lake.zip(*snapshot);
             StepState::Materialized
         }
         StepOutcome::Unchanged { .. } => StepState::Unchanged,
         StepOutcome::Superseded { snapshot, .. } => {
-            let lake = board.plan.steps[index].asset.as_ref().and_then(|asset| asset.lake()).cloned();
+            let lake = board.plan.steps[index].asset.as_ref().map(pintail_core::asset::Asset::place);
             board.landed[index] = lake.map(|lake| (lake, *snapshot));
             StepState::Superseded
         }
@@ -435,7 +442,7 @@ fn settle(ctx: &RunContext, board: &mut Board<'_>, report: Box<StepReport>, tell
     let lost = board.finish(index, state);
     tell(RunEvent::StepFinished { index, state, report: Some(report) });
     for index in lost {
-        end_unbegun(ctx, board, index, StepState::Skipped, tell);
+        end_unbegun(ctx, board, index, board.states[index], tell);
     }
 }
 
@@ -443,13 +450,17 @@ fn end_lost(ctx: &RunContext, board: &mut Board<'_>, index: usize, tell: &mut dy
     let lost = board.finish(index, StepState::Failed);
     tell(RunEvent::StepFinished { index, state: StepState::Failed, report: None });
     for index in lost {
-        end_unbegun(ctx, board, index, StepState::Skipped, tell);
+        end_unbegun(ctx, board, index, board.states[index], tell);
     }
 }
 
 /// Records a step that never began.
 fn end_unbegun(ctx: &RunContext, board: &Board<'_>, index: usize, state: StepState, tell: &mut dyn FnMut(RunEvent)) {
-    let status = if state == StepState::Skipped { StepStatus::Skipped } else { StepStatus::Cancelled };
+    let status = match state {
+        StepState::Skipped => StepStatus::Skipped,
+        StepState::Unchanged => StepStatus::Unchanged,
+        _ => StepStatus::Cancelled,
+    };
     let end = StepEnd { status, finished: (ctx.now)(), rows: None, snapshot: None, timings: Vec::new(), error: None };
     if let Err(error) = ctx.runtime.block_on(ctx.store.finish_step(&board.ids[index], &end)) {
         // The run's own end closes what was left open.

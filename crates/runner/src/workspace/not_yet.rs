@@ -10,10 +10,7 @@ use super::reader::Reader;
 use super::toml_tree::{Table, Value};
 
 /// Sections that nothing reads yet, with what to do meanwhile.
-const SECTIONS: [(&str, &str); 2] = [
-    ("datatable", "scripts cannot read or write Postgres tables yet"),
-    ("packages", "put macros and tests into the project itself"),
-];
+const SECTIONS: [(&str, &str); 1] = [("packages", "put macros and tests into the project itself")];
 
 /// Notes every setting of `table`, which `config` was read from, that has no effect yet.
 pub(super) fn report(reader: &mut Reader<'_>, table: &Table, config: &Config, embedded: &RunConfig) {
@@ -40,8 +37,6 @@ pub(super) fn report_defer(reader: &mut Reader<'_>, profile: &Table) {
 
 fn report_run(reader: &mut Reader<'_>, table: &Table, run: &RunConfig, embedded: &RunConfig) {
     let settings = [
-        ("keep_runs", run.keep_runs != embedded.keep_runs, "nothing expires yet"),
-        ("keep_days", run.keep_days != embedded.keep_days, "nothing expires yet"),
         ("timezone", run.timezone != embedded.timezone, "schedules do not run yet; partitions have `tz=`"),
         ("worker", run.worker != embedded.worker, "choose scripts by `--select tag:…`"),
     ];

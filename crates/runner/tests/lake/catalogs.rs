@@ -7,9 +7,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pintail_core::id::LakeName;
+use pintail_engine::{LakeLocation, PostgresLocation};
 use pintail_runner::workspace::{Catalog, DataPath, Environment, ObjectStore, Project, load_project};
 use pintail_testkit::services::{Database, ObjectPrefix, database, object_prefix};
 use secrecy::SecretString;
+use sqlx::Connection as _;
 
 /// Beside the project's own files, so that a process started for a test finds the same places.
 const PLACES: &str = ".places";
@@ -62,7 +65,7 @@ impl Places {
         if !on_postgres() && !on_s3() {
             return;
         }
-        let config = load_project(folder, None, &Environment::default()).config;
+        let config = load_project(folder, None, &crate::harness::environment(folder)).config;
         for (name, lake) in &config.lakes {
             if on_postgres() && matches!(lake.catalog, Catalog::Sqlite { .. }) {
                 let database = self.databases.entry(name.to_string()).or_insert_with(database);
@@ -78,7 +81,7 @@ impl Places {
 
 /// Loads the project in `folder` with its lakes where this run wants them.
 pub fn load(folder: &Path) -> Project {
-    load_with(folder, &Environment::default())
+    load_with(folder, &crate::harness::environment(folder))
 }
 
 /// Does the same with an environment for `${NAME}`.
@@ -105,6 +108,62 @@ pub fn load_with(folder: &Path, environment: &Environment) -> Project {
         project.config.object_stores.insert("test".to_owned(), store);
     }
     project
+}
+
+/// Returns the lake `main` of the project in `folder` as another program finds it.
+pub fn main_lake(folder: &Path) -> LakeLocation {
+    let config = load(folder).config;
+    let lake = config.lakes.values().next().unwrap();
+    let catalog = match &lake.catalog {
+        Catalog::Sqlite { path } => pintail_engine::Catalog::Sqlite(path.clone()),
+        Catalog::Postgres { connection, password } => {
+            pintail_engine::Catalog::Postgres(PostgresLocation::parse(connection, password.clone()).unwrap())
+        }
+    };
+    let data = match &lake.data {
+        DataPath::Local(path) => format!("{}/", path.display()),
+        DataPath::Url(url) => format!("{url}/"),
+    };
+    LakeLocation { name: LakeName("main".to_owned()), catalog, data }
+}
+
+/// Returns the object stores of the project in `folder` as another program knows them.
+pub fn object_stores(folder: &Path) -> Vec<pintail_engine::ObjectStore> {
+    stores_of(&load(folder))
+}
+
+/// Returns the object stores of `project` as another program knows them.
+pub fn stores_of(project: &Project) -> Vec<pintail_engine::ObjectStore> {
+    let stores = project.config.object_stores.clone();
+    let store = |(name, store): (String, ObjectStore)| pintail_engine::ObjectStore {
+        name,
+        url: store.url,
+        endpoint: store.endpoint,
+        region: store.region,
+        url_style: store.url_style,
+        use_ssl: store.use_ssl,
+        key: store.key,
+        secret: store.secret,
+    };
+    stores.into_iter().map(store).collect()
+}
+
+/// Sends `sql` to the database of the lake `main`, past everything.
+pub fn sql(folder: &Path, sql: &str) {
+    let [connection, password] = read(folder, "catalog.main").expect("the lake lies on Postgres");
+    let part = |key: &str| connection.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('=')).unwrap();
+    let options = sqlx::postgres::PgConnectOptions::new_without_pgpass()
+        .host(part("host"))
+        .port(part("port").parse().unwrap())
+        .username(part("user"))
+        .password(&password)
+        .database(part("dbname"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = sqlx::PgConnection::connect_with(&options).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    });
 }
 
 fn write_database(folder: &Path, lake: &str, database: &Database) {

@@ -177,6 +177,24 @@ fn a_killed_append_to_a_slice_appends_once() {
 }
 
 #[test]
+fn a_killed_write_of_what_differs_is_the_old_or_the_new_version() {
+    check_kills(&Case {
+        script: "-- materialize ducklake://main/t if_changed\nSELECT 1 AS k, v FROM read_csv('data/in.csv')\n",
+        expected: newest,
+        points: &FaultPoint::ALL,
+    });
+}
+
+#[test]
+fn a_killed_history_has_every_version_once() {
+    check_kills(&Case {
+        script: "-- materialize history ducklake://main/t key=k\nSELECT 1 AS k, v FROM read_csv('data/in.csv')\n",
+        expected: all,
+        points: &FaultPoint::ALL,
+    });
+}
+
+#[test]
 fn a_killed_view_is_the_old_or_the_new_definition() {
     check_kills(&Case {
         script: "-- materialize view ducklake://main/t\nSELECT 1 AS k, {version} AS v\n",

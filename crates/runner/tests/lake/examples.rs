@@ -57,7 +57,6 @@ fn the_windmill_folder_checks_without_errors_and_runs_unchanged() {
         Info P125 pipelines/customers.sql:3 `on` is parsed and checked, but this version does not act on it yet
         Info P127 pipelines/customers.sql:4 `warn` is read as `ignore`: only columns that the table has are written
         Info P125 pipelines/customers_history.sql:2 `on` is parsed and checked, but this version does not act on it yet
-        Info P125 pipelines/customers_history.sql:3 `materialize history` is parsed and checked, but this version does not act on it yet
         Info P125 pipelines/events.sql:2 `on` is parsed and checked, but this version does not act on it yet
         Info P127 pipelines/events.sql:8 `on amqp` never starts a run here
         Info P127 pipelines/events.sql:9 a Windmill resource is configuration, not an asset
@@ -74,6 +73,7 @@ fn the_windmill_folder_checks_without_errors_and_runs_unchanged() {
     expect![[r#"
         audit: Materialized rows None -0 +1
         customers: Materialized rows Some(3) -0 +3
+        customers_history: Materialized rows Some(3) -0 +3
         events 2026-05-16: Materialized rows Some(2) -0 +2
         orders: Materialized rows Some(4) -0 +4
         orders_daily 2026-05-16: Materialized rows Some(2) -0 +2

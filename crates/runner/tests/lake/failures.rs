@@ -69,7 +69,7 @@ fn vendor() -> PathBuf {
 // Locks.
 
 #[test]
-fn a_lake_that_another_process_is_writing_is_waited_for_and_then_named_with_its_lock() {
+fn on_sqlite_a_lake_that_another_process_is_writing_is_waited_for_and_then_named_with_its_lock() {
     let folder = due();
     let lock = catalog(&folder).with_extension("sqlite.lock");
     let other = File::options().write(true).open(&lock).unwrap();
@@ -86,7 +86,7 @@ fn a_lake_that_another_process_is_writing_is_waited_for_and_then_named_with_its_
 }
 
 #[test]
-fn a_catalog_that_another_program_locks_is_waited_for_and_then_told() {
+fn on_sqlite_a_catalog_that_another_program_locks_is_waited_for_and_then_told() {
     let folder = due();
     let (runtime, options) = (runtime(), sqlx::sqlite::SqliteConnectOptions::new().filename(catalog(&folder)));
     // Held by this process while another one runs: SQLite's locks do not hold between two of its libraries in one.
@@ -329,7 +329,7 @@ fn a_stop_before_the_commit_rolls_back_and_one_after_it_does_not() {
 }
 
 #[test]
-fn a_stop_while_waiting_for_another_process_ends_the_wait() {
+fn on_sqlite_a_stop_while_waiting_for_another_process_ends_the_wait() {
     let folder = due();
     let other = File::options().write(true).open(catalog(&folder).with_extension("sqlite.lock")).unwrap();
     other.lock().unwrap();
@@ -359,7 +359,7 @@ fn assert_let_go(pintail: &Pintail) {
 // Words about failure.
 
 #[test]
-fn retry_makes_so_many_attempts_more_and_each_is_remembered() {
+fn on_sqlite_retry_makes_so_many_attempts_more_and_each_is_remembered() {
     let folder = due();
     folder.write(
         "//- pipelines/t.sql\n-- retry 2 1s\n-- materialize ducklake://main/t\nSELECT v FROM read_csv('data/in.csv')\n",
@@ -395,7 +395,7 @@ fn a_step_that_takes_longer_than_its_timeout_fails_by_it_in_the_report_and_in_th
 }
 
 #[test]
-fn a_wait_for_another_process_counts_for_the_timeout() {
+fn on_sqlite_a_wait_for_another_process_counts_for_the_timeout() {
     let folder = due();
     folder.write(
         "//- pipelines/t.sql\n-- timeout 1s\n-- materialize ducklake://main/t\nSELECT v FROM read_csv('data/in.csv')\n",

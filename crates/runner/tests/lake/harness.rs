@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use pintail_core::id::SnapshotId;
@@ -9,7 +10,7 @@ use pintail_core::plan::Plan;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::executors::{StepFailure, StepOutcome};
-use pintail_runner::pintail::{Observation, PlanRequest};
+use pintail_runner::pintail::{MaintainRequest, Observation, PlanRequest};
 use pintail_runner::project::{CompiledProject, compile};
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
 use pintail_runner::workspace::{Environment, Project};
@@ -157,6 +158,12 @@ impl Folder {
     }
 }
 
+/// Returns the environment that the project in `folder` sees: the `NAME=value` lines of its file `test.env`.
+pub fn environment(folder: &Path) -> Environment {
+    let text = std::fs::read_to_string(folder.join("test.env")).unwrap_or_default();
+    text.lines().filter_map(|line| line.split_once('=')).collect()
+}
+
 /// Compiles a project that has no errors.
 fn compiled(project: Project) -> CompiledProject {
     let compiled = compile(project).unwrap();
@@ -229,6 +236,11 @@ pub fn refreshed() -> PlanRequest {
     PlanRequest { full_refresh: true, ..PlanRequest::default() }
 }
 
+/// Requests an upkeep that takes all that nobody needs, however young.
+pub fn upkeep() -> MaintainRequest {
+    MaintainRequest { lake: None, keep: Duration::ZERO, grace: Duration::ZERO, dry_run: false }
+}
+
 /// Plans without running; one line per step with its reason.
 pub fn planned(pintail: &Pintail, request: &PlanRequest) -> Vec<String> {
     let (plan, _) = pintail.plan(request).unwrap();
@@ -252,7 +264,8 @@ pub fn foreign(pintail: &Pintail, sql: &str) {
 /// Does the same and returns what became of it.
 pub fn foreign_result(pintail: &Pintail, sql: &str) -> Result<(), pintail_engine::EngineError> {
     use pintail_engine::{Instance, InstanceOptions};
-    let options = InstanceOptions { extensions: settings().extensions, ..InstanceOptions::default() };
+    let object_stores = catalogs::stores_of(&pintail.project().project);
+    let options = InstanceOptions { extensions: settings().extensions, object_stores, ..InstanceOptions::default() };
     let instance = Instance::open(options).unwrap();
     let session = instance.session().unwrap();
     let location = pintail.lakes().values().find(|lake| lake.name.as_str() == "main").unwrap();

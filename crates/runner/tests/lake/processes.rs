@@ -59,6 +59,11 @@ impl Work {
         self.word("atomic".to_owned())
     }
 
+    /// Looks after the lakes instead: everything that is not needed goes at once.
+    pub fn maintain(self) -> Self {
+        self.word("maintain".to_owned())
+    }
+
     /// Runs one partition.
     pub fn partition(self, partition: &str) -> Self {
         self.word(format!("partition={partition}"))
@@ -279,6 +284,7 @@ fn works_on_a_project_when_started_as_a_process() {
         let parts: Vec<&str> = value.split(',').collect();
         match (name, parts.as_slice()) {
             ("force", _) => request.force = true,
+            ("maintain", _) => return drop(pintail.maintain(&crate::harness::upkeep()).unwrap()),
             ("atomic", _) => request.atomic = true,
             ("peak", _) => tells_peak = true,
             ("partition", [partition]) => request.partition = Some((*partition).to_owned()),

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use pintail_core::asset::Asset;
-use pintail_core::id::LakeName;
 use pintail_engine::native::ExtensionFolders;
-use pintail_engine::{Catalog, Instance, InstanceOptions, LakeLocation};
+use pintail_engine::{Instance, InstanceOptions};
 use pintail_runner::pintail::{BackfillRange, PlanRequest};
 use pintail_runner::run::{RunEvent, StepState};
 use pintail_store::LogLevel;
 
+use crate::catalogs;
 use crate::harness::{Folder, query, run};
 use crate::processes::{Pause, Work, open};
 
@@ -23,8 +23,12 @@ const COUNTER: &str = "-- column n BIGINT
 SELECT coalesce(max(n), 0) + 1 AS n FROM t
 ";
 
-/// Takes every lease away, as if their holders had been taken for dead: the guard begins anew.
+/// Takes every lease away, as if their holders had been taken for dead.
 fn take_leases_away(folder: &Path) {
+    if catalogs::on_postgres() {
+        return catalogs::sql(folder, "DELETE FROM pintail.lease");
+    }
+    // A guard without its file begins anew.
     for ending in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(folder.join(format!(".pintail/main.sqlite.guard.sqlite{ending}")));
     }
@@ -33,14 +37,14 @@ fn take_leases_away(folder: &Path) {
 /// Sends statements as somebody who is not Pintail does: no lease, no lane, no stamp.
 fn write_foreign(folder: &Path, statements: &[&str]) {
     let extensions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vendor/duckdb/extensions");
-    let options = InstanceOptions { extensions: ExtensionFolders(vec![extensions]), ..InstanceOptions::default() };
+    let options = InstanceOptions {
+        extensions: ExtensionFolders(vec![extensions]),
+        object_stores: catalogs::object_stores(folder),
+        ..InstanceOptions::default()
+    };
     let instance = Instance::open(options).unwrap();
     let session = instance.session().unwrap();
-    let lake = LakeLocation {
-        name: LakeName("main".to_owned()),
-        catalog: Catalog::Sqlite(folder.join(".pintail/main.sqlite")),
-        data: format!("{}/", folder.join(".pintail/data/main").display()),
-    };
+    let lake = catalogs::main_lake(folder);
     lake.attach_existing(&instance, &session).unwrap();
     session.batch("use the lake", &format!("USE {}", lake.write_alias())).unwrap();
     for statement in statements {
@@ -274,7 +278,7 @@ fn two_first_runs_of_one_project_at_once_make_one_lake_and_one_version() {
 }
 
 #[test]
-fn a_lake_that_is_reached_by_a_link_has_one_lock_and_one_guard() {
+fn on_sqlite_a_lake_that_is_reached_by_a_link_has_one_lock_and_one_guard() {
     let lake = tempfile::tempdir().unwrap();
     let real = lake.path().join("real");
     let link = lake.path().join("link");

@@ -170,7 +170,7 @@ SELECT * FROM t WHERE current_setting('TimeZone') <> 'UTC'
 }
 
 #[test]
-fn a_lake_that_is_not_there_is_said_and_settings_of_the_engine_are_guarded() {
+fn on_sqlite_a_lake_that_is_not_there_is_said_and_settings_of_the_engine_are_guarded() {
     let folder = Folder::new(
         "//- pintail.toml
 [lake.main]

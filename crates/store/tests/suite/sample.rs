@@ -94,6 +94,7 @@ pub fn entry(attempt: &str, step: &str, asset: &str, partition: Option<&str>) ->
         inputs: pins(4),
         files: BTreeMap::from([("volume://project/orders.csv".into(), "1:200:17".into())]),
         atomic: false,
+        restored: None,
     }
 }
 

@@ -153,10 +153,36 @@ fn bare_ducklake_is_the_script_s_table() {
 #[test]
 fn history_in_any_order() {
     check(
-        "materialize ducklake://main/c key=id history track=a,b updated_at=ts deletes=close",
+        "materialize ducklake://main/c key=id history updated_at=ts deletes=close allow_empty order_by=\"seq desc\"",
         expect![[r#"
-            materialize: ("ducklake://main/c", History { key: ["id"], track: ["a", "b"], updated_at: Some("ts"), close_deleted: true })
-            info P125 at "history": `materialize history` is parsed and checked, but this version does not act on it yet
+            materialize: ("ducklake://main/c", History { key: ["id"], track: [], updated_at: Some("ts"), close_deleted: true, order_by: Some("seq desc") })
+            allow_empty: true
+        "#]],
+    );
+    check(
+        "materialize ducklake://main/c key=id track=a,b history",
+        expect![[r#"
+        materialize: ("ducklake://main/c", History { key: ["id"], track: ["a", "b"], updated_at: None, close_deleted: false, order_by: None })
+    "#]],
+    );
+}
+
+#[test]
+fn options_that_a_history_has_no_use_for_are_refused() {
+    check(
+        "materialize history ducklake://main/c key=id track=a updated_at=ts if_changed append allow_empty",
+        expect![[r#"
+            materialize: ("ducklake://main/c", History { key: ["id"], track: ["a"], updated_at: Some("ts"), close_deleted: false, order_by: None })
+            if_changed: true
+            allow_empty: true
+            error P123 at "a": `track=` does not apply to `history` with `updated_at=`, where every time is a version
+              help: remove `track=`
+            error P123 at "if_changed": `if_changed` does not apply to `history`, which writes only what has changed anyway
+              help: remove `if_changed`
+            error P123 at "append": `append` does not apply to `history`
+              help: remove `append`
+            error P123 at "allow_empty": `allow_empty` does not apply to `history` without `deletes=close`
+              help: remove `allow_empty`
         "#]],
     );
 }
@@ -166,8 +192,7 @@ fn scd2_is_history() {
     check(
         "materialize scd2 ducklake://main/c key=id",
         expect![[r#"
-            materialize: ("ducklake://main/c", History { key: ["id"], track: [], updated_at: None, close_deleted: false })
-            info P125 at "scd2": `materialize history` is parsed and checked, but this version does not act on it yet
+            materialize: ("ducklake://main/c", History { key: ["id"], track: [], updated_at: None, close_deleted: false, order_by: None })
         "#]],
     );
 }
@@ -179,7 +204,6 @@ fn history_needs_a_key() {
         expect![[r#"
             error P130 at "materialize history ducklake://main/c": `materialize history` needs a key
               help: add `key=` with the columns that identify a row
-            info P125 at "history": `materialize history` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
@@ -189,23 +213,22 @@ fn views_have_no_key() {
     check(
         "materialize view ducklake://main/v key=a order_by=b allow_empty if_changed append track=a",
         expect![[r#"
-        materialize: ("ducklake://main/v", View)
-        if_changed: true
-        allow_empty: true
-        error P123 at "a": `key=` does not apply to a view
-          help: remove `key=`
-        error P123 at "b": `order_by=` does not apply to a view
-          help: remove `order_by=`
-        error P123 at "allow_empty": `allow_empty` does not apply to a view
-          help: remove `allow_empty`
-        error P123 at "if_changed": `if_changed` does not apply to a view
-          help: remove `if_changed`
-        info P125 at "if_changed": `if_changed` is parsed and checked, but this version does not act on it yet
-        error P123 at "append": `append` does not apply to a view
-          help: remove `append`
-        error P123 at "a": `track=` does not apply to a view
-          help: remove `track=`
-    "#]],
+            materialize: ("ducklake://main/v", View)
+            if_changed: true
+            allow_empty: true
+            error P123 at "a": `key=` does not apply to a view
+              help: remove `key=`
+            error P123 at "b": `order_by=` does not apply to a view
+              help: remove `order_by=`
+            error P123 at "allow_empty": `allow_empty` does not apply to a view
+              help: remove `allow_empty`
+            error P123 at "if_changed": `if_changed` does not apply to a view
+              help: remove `if_changed`
+            error P123 at "append": `append` does not apply to a view
+              help: remove `append`
+            error P123 at "a": `track=` does not apply to a view
+              help: remove `track=`
+        "#]],
     );
 }
 
@@ -327,7 +350,7 @@ fn a_missing_target_is_said() {
         "materialize key=a",
         expect![[r#"
             error P104 at "materialize key=a": `materialize` needs the URI of its target
-              help: write `materialize <uri> [key=a,b [order_by="<column> desc"]] [append] [if_changed] [allow_empty]` or `materialize history <uri> key=a,b [track=c,d] [updated_at=<column>] [deletes=close]` or `materialize view <uri>` or another of its forms; a line of prose must not start with `materialize`
+              help: write `materialize <uri> [key=a,b [order_by="<column> desc"]] [append] [if_changed] [allow_empty]` or `materialize history <uri> key=a,b [track=c,d | updated_at=<column>] [deletes=close [allow_empty]]` or `materialize view <uri>` or another of its forms; a line of prose must not start with `materialize`
         "#]],
     );
 }
@@ -400,19 +423,17 @@ fn other_targets_are_checked_only() {
         "materialize datatable://app/users",
         expect![[r#"
             materialize: ("datatable://app/users", Replace)
-            info P125 at "datatable://app/users": materializing `datatable://` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
 
 #[test]
-fn if_changed_is_checked_only() {
+fn if_changed_stands_beside_a_key_or_alone() {
     check(
         "materialize ducklake://main/a key=id if_changed",
         expect![[r#"
         materialize: ("ducklake://main/a", Merge { key: ["id"], order_by: None })
         if_changed: true
-        info P125 at "if_changed": `if_changed` is parsed and checked, but this version does not act on it yet
     "#]],
     );
 }
@@ -426,7 +447,6 @@ partitioned daily",
             partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
             materialize: ("s3://out/{partition}.parquet", Replace)
             format: "parquet"
-            info P125 at "s3://out/{partition}.parquet": materializing `s3://` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
@@ -436,23 +456,22 @@ fn a_partition_in_the_target_needs_partitioned() {
     check(
         "materialize s3://out/{partition}.parquet",
         expect![[r#"
-        materialize: ("s3://out/{partition}.parquet", Replace)
-        info P125 at "s3://out/{partition}.parquet": materializing `s3://` is parsed and checked, but this version does not act on it yet
-        error P108 at "s3://out/{partition}.parquet": `{partition}` stands in the target of a script that is not partitioned
-          help: add `partitioned daily`, for instance
-    "#]],
+            materialize: ("s3://out/{partition}.parquet", Replace)
+            error P108 at "s3://out/{partition}.parquet": `{partition}` stands in the target of a script that is not partitioned
+              help: add `partitioned daily`, for instance
+        "#]],
     );
 }
 
 #[test]
-fn volumes_cannot_be_materialized() {
+fn a_file_is_parquet() {
     check(
         "materialize volume://landing/x",
         expect![[r#"
-        materialize: ("volume://landing/x", Replace)
-        error P108 at "volume://landing/x": a volume cannot be materialized
-          help: write to `ducklake://`, `datatable://` or `s3://`
-    "#]],
+            materialize: ("volume://landing/x", Replace)
+            error P548 at "volume://landing/x": only Parquet files are written
+              help: end the name with `.parquet`
+        "#]],
     );
 }
 
@@ -461,10 +480,10 @@ fn globs_cannot_be_materialized() {
     check(
         "materialize s3://out/*.parquet",
         expect![[r#"
-        materialize: ("s3://out/*.parquet", Replace)
-        error P108 at "s3://out/*.parquet": a glob cannot be materialized
-          help: name one object, or one per partition with `{partition}`
-    "#]],
+            materialize: ("s3://out/*.parquet", Replace)
+            error P108 at "s3://out/*.parquet": a glob cannot be materialized
+              help: name one file, or one per partition with `{partition}`
+        "#]],
     );
 }
 
@@ -473,12 +492,11 @@ fn a_view_needs_a_lake() {
     check(
         "materialize view s3://out/x.parquet",
         expect![[r#"
-        materialize: ("s3://out/x.parquet", View)
-        error P123 at "view": `view` needs a lake table as its target
-          label at "s3://out/x.parquet": the target
-          help: name a `ducklake://` table
-        info P125 at "s3://out/x.parquet": materializing `s3://` is parsed and checked, but this version does not act on it yet
-    "#]],
+            materialize: ("s3://out/x.parquet", View)
+            error P123 at "view": `view` needs a lake table as its target
+              label at "s3://out/x.parquet": the target
+              help: name a `ducklake://` table
+        "#]],
     );
 }
 

@@ -40,9 +40,8 @@ fn a_history() {
     check(
         "materialize ducklake://main/customers key=id history track=name,plan deletes=close on_schema_change=warn",
         expect![[r#"
-            materialize: ("ducklake://main/customers", History { key: ["id"], track: ["name", "plan"], updated_at: None, close_deleted: true })
+            materialize: ("ducklake://main/customers", History { key: ["id"], track: ["name", "plan"], updated_at: None, close_deleted: true, order_by: None })
             on_schema_change: Ignore
-            info P125 at "history": `materialize history` is parsed and checked, but this version does not act on it yet
             info P127 at "warn": `warn` is read as `ignore`: only columns that the table has are written
               help: write `ignore`, or `fail` to be stopped by a difference
         "#]],

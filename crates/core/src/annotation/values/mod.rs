@@ -11,4 +11,5 @@ pub(super) use asset::{read_asset, read_asset_or_named, read_column_of_asset, re
 pub(super) use columns::{read_column, read_columns};
 pub(super) use plain::{read_bytes, read_choice, read_count, read_script_path, read_word};
 pub(super) use sql::{check_sql, read_sql};
-pub(super) use time::{parse_duration_text, read_cron, read_date, read_duration, read_time_zone};
+pub use time::parse_duration_text;
+pub(super) use time::{read_cron, read_date, read_duration, read_time_zone};

@@ -18,12 +18,13 @@ pub const WORD: Word = Word {
     name: "materialize",
     aliases: &[],
     syntax: "materialize <uri> [key=a,b [order_by=\"<column> desc\"]] [append] [if_changed] [allow_empty]\n\
-             materialize history <uri> key=a,b [track=c,d] [updated_at=<column>] [deletes=close]\n\
+             materialize history <uri> key=a,b [track=c,d | updated_at=<column>] [deletes=close [allow_empty]]\n\
              materialize view <uri>\n\
              materialize manual <uri>",
     doc: "The table that the script makes. Without a key the query's rows replace the table, or the slice of the \
           partition; with `key=` they replace the rows with the same keys; with `append` they are added. `history` keeps \
-          every version of a row, `view` makes a view, and `manual` leaves the writing to the script's own statements. \
+          every version of a row with the time in which it was valid; `if_changed` writes only the rows that differ, and \
+          nothing at all when none does; `view` makes a view, and `manual` leaves the writing to the script's own statements. \
           `ducklake` alone means the table of the default lake that has the script's name. Windmill's spellings (`scd2` \
           for `history`, the words in any order) are accepted.",
     example: "materialize ducklake://main/orders_daily key=order_id order_by=\"updated_at desc\"",
@@ -36,7 +37,8 @@ pub const WORD: Word = Word {
         OptionSpec {
             name: "order_by",
             value: "\"<column> desc\"",
-            doc: "With `key=`: which of several rows with one key is kept, the first in this order.",
+            doc: "With `key=`: which of several rows with one key is kept, the first in this order. With `updated_at=`: \
+                  which of several rows with one key and time.",
         },
         OptionSpec {
             name: "on_schema_change",
@@ -46,17 +48,19 @@ pub const WORD: Word = Word {
         OptionSpec {
             name: "track",
             value: "a,b",
-            doc: "With `history`: the columns whose change makes a version; all when absent.",
+            doc: "With `history`: the columns whose change begins a version; all but the key when absent.",
         },
         OptionSpec {
             name: "updated_at",
             value: "<column>",
-            doc: "With `history`: the column that says when a row changed.",
+            doc: "With `history`: the column that says when a row changed. Versions begin at these times, and late rows \
+                  are placed by them.",
         },
         OptionSpec {
             name: "deletes",
             value: "close|ignore",
-            doc: "With `history`: whether a row whose key is gone is closed; `ignore` when absent.",
+            doc: "With `history`: whether a row whose key is gone from the query, which must then read everything, is \
+                  closed; `ignore` when absent.",
         },
         OptionSpec {
             name: "column",
@@ -67,7 +71,7 @@ pub const WORD: Word = Word {
     ],
     keywords: &["manual", "history", "scd2", "view", "append", "if_changed", "allow_empty"],
     repeats: Repeats::Once,
-    runtime: Runtime::Partly("`materialize history`, `if_changed`, and targets other than `ducklake://`"),
+    runtime: Runtime::Here,
     shape: &[Shape::Uri],
     parse,
 };

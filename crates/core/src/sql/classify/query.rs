@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use super::ClassifyContext;
-use crate::annotation::Header;
+use crate::annotation::{Header, WriteStrategy};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::partition::PartitionSpec;
 use crate::source::Span;
 use crate::sql::body::ParsedStatement;
 use crate::sql::scan::{Lexeme, LexemeKind, Lexemes};
+use crate::sql::strategy::BOOKKEEPING;
 
 /// The identity column when the header names no other.
 const IDENTITY_COLUMN: &str = "_partition";
@@ -36,6 +37,7 @@ pub(super) fn check_query(ctx: &ClassifyContext<'_>, statement: &ParsedStatement
     if has_identity_column(ctx.header) {
         check_identity_alias(ctx, statement, node, found);
     }
+    check_history_names(ctx, statement, node, found);
 }
 
 fn describing_word<'t>(ctx: &'t ClassifyContext<'_>, query: Span) -> Option<Lexeme<'t>> {
@@ -81,20 +83,54 @@ fn check_identity_alias(
         if !alias.eq_ignore_ascii_case(column) {
             continue;
         }
-        let query_start = statement.query_span.unwrap_or(statement.span).start;
-        let location = item.get("query_location").and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
-        let from = location.and_then(|at| at.checked_add(query_start)).filter(|at| *at < statement.span.end);
-        let within = Span::new(from.unwrap_or(query_start), statement.span.end);
-        let name = Lexemes::within(&ctx.file.text, within).find(|lexeme| is_named(lexeme, alias));
         found.push(
             ctx.diagnostic(
                 Code::SQL_PARTITION_COLUMN_ALIASED,
-                name.map_or(statement.span, |lexeme| lexeme.span),
+                name_in_list(ctx, statement, item, alias),
                 format!("the column `{alias}` is added by Pintail and holds the partition's identity"),
             )
             .with_help("give the column another name, or leave it out"),
         );
     }
+}
+
+/// Refuses columns of a history's query that are named like those that the history keeps itself.
+fn check_history_names(
+    ctx: &ClassifyContext<'_>,
+    statement: &ParsedStatement,
+    node: &Value,
+    found: &mut Vec<Diagnostic>,
+) {
+    let strategy = ctx.header.materialize.as_ref().map(|line| &line.value.strategy);
+    if !matches!(strategy, Some(WriteStrategy::History { .. })) {
+        return;
+    }
+    for item in output_columns(node) {
+        let alias = item.get("alias").and_then(Value::as_str).filter(|alias| !alias.is_empty());
+        let column = item.get("column_names").and_then(Value::as_array).and_then(|names| names.last()?.as_str());
+        let Some(name) = alias.or(column) else { continue };
+        if !BOOKKEEPING.iter().any(|kept| kept.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        found.push(
+            ctx.diagnostic(
+                Code::HISTORY_COLUMN,
+                name_in_list(ctx, statement, item, name),
+                format!("the column `{name}` is kept by the history table itself"),
+            )
+            .with_help(format!("give the column another name: `{name} AS source_{name}`")),
+        );
+    }
+}
+
+/// Returns where the name of an output column stands.
+fn name_in_list(ctx: &ClassifyContext<'_>, statement: &ParsedStatement, item: &Value, name: &str) -> Span {
+    let query_start = statement.query_span.unwrap_or(statement.span).start;
+    let location = item.get("query_location").and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
+    let from = location.and_then(|at| at.checked_add(query_start)).filter(|at| *at < statement.span.end);
+    let within = Span::new(from.unwrap_or(query_start), statement.span.end);
+    let found = Lexemes::within(&ctx.file.text, within).find(|lexeme| is_named(lexeme, name));
+    found.map_or(statement.span, |lexeme| lexeme.span)
 }
 
 /// Returns the select list that names the result's columns: the left-most one of a set operation.

@@ -94,7 +94,7 @@ fn summary(stage: &Relation, rules: &GuardRules<'_>) -> String {
               SELECT count(*) AS duplicate_keys, coalesce(sum(_pt_count), 0)::BIGINT AS duplicate_rows
               FROM (
             {keys}
-              )
+              ) AS _pt_groups
             )", keys = indented(&keys)},
         None => "(SELECT 0::BIGINT AS duplicate_keys, 0::BIGINT AS duplicate_rows)".to_owned(),
     };
@@ -221,11 +221,11 @@ pub fn judge(counts: &GuardCounts, rules: &GuardRules<'_>) -> Vec<GuardFailure> 
     failures
 }
 
-fn rows_have(count: u64) -> String {
+pub(super) fn rows_have(count: u64) -> String {
     if count == 1 { "1 row has".to_owned() } else { format!("{count} rows have") }
 }
 
-fn values(count: u64) -> String {
+pub(super) fn values(count: u64) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 

@@ -8,6 +8,8 @@ mod append;
 mod create;
 mod fence;
 mod guard;
+mod history;
+mod if_changed;
 mod merge;
 mod projection;
 mod replace;
@@ -20,6 +22,14 @@ pub use append::append;
 pub use create::{CREATE_FILLED, Kept, Layout, PartitionBy, add_columns, create, create_filled, rebuild};
 pub use fence::{FENCES, create_fences, fence, fence_number};
 pub use guard::{GuardCounts, GuardFailure, GuardKind, GuardQueries, GuardRules, SAMPLE_ROWS, guards, judge};
+pub use history::{
+    BOOKKEEPING, HistoryCounts, HistoryFault, HistoryGuards, HistoryWrite, IS_CURRENT, REWRITE, bookkeeping_columns,
+    broken_rows, compare_history, current_view, current_view_name, history, history_guards, judge_history,
+};
+pub use if_changed::{
+    Compared, ComparedColumn, Comparison, IfChangedFacts, compare_merge, compare_replace, compares_first,
+    merge_differing, replace_differing,
+};
 pub use merge::merge;
 pub use projection::{Projected, Projection, kept_projection, projection};
 pub use replace::replace;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the query stands on lines of its own, so that a trailing line comment cannot eat the closing bracket.
 
+use std::borrow::Cow;
+
 use indoc::formatdoc;
 
 use crate::sql::{Fragment, Ident, Relation, Statement};
@@ -12,8 +14,8 @@ pub const STAGE: &str = "_pt_stage";
 /// Which of several staged rows with one key is kept: the first in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deduplicate<'a> {
-    /// The key.
-    pub key: &'a [String],
+    /// The columns that several rows may share.
+    pub key: Cow<'a, [String]>,
     /// The ORDER BY list of `order_by=`.
     pub order_by: Fragment,
 }

@@ -19,6 +19,8 @@ pub enum Part {
     DeleteKeys,
     /// Delete the rows with staged keys inside the slice.
     DeleteKeysInSlice,
+    /// Delete the versions whose end moves and insert them again.
+    EndVersions,
     /// Insert the stage.
     Insert,
     /// Make the view.
@@ -42,7 +44,9 @@ pub type Cell = Result<&'static [Part], Unsupported>;
 
 /// Returns what a write by `strategy` consists of.
 pub fn cell(strategy: &WriteStrategy, is_partitioned: bool, exists: bool) -> Cell {
-    use Part::{CreateTable, CreateView, DeleteAll, DeleteKeys, DeleteKeysInSlice, DeleteSlice, Insert, RunScript};
+    use Part::{
+        CreateTable, CreateView, DeleteAll, DeleteKeys, DeleteKeysInSlice, DeleteSlice, EndVersions, Insert, RunScript,
+    };
     match (strategy, is_partitioned, exists) {
         (WriteStrategy::Replace | WriteStrategy::Merge { .. } | WriteStrategy::Append, _, false) => {
             Ok(&[CreateTable, Insert])
@@ -62,15 +66,13 @@ pub fn cell(strategy: &WriteStrategy, is_partitioned: bool, exists: bool) -> Cel
             message: "a history table has no slices",
             help: "remove `partitioned`: a history table keeps every version of a row by its own time columns",
         }),
-        (WriteStrategy::History { .. }, false, _) => Err(Unsupported {
-            message: "this version does not write history tables yet",
-            help: "use `materialize <uri> key=…` to keep the current rows",
-        }),
+        (WriteStrategy::History { .. }, false, false) => Ok(&[CreateTable, Insert, CreateView]),
+        (WriteStrategy::History { .. }, false, true) => Ok(&[EndVersions, Insert]),
     }
 }
 
 /// Returns the statements of a write of staged rows into `target`. `slice` is there exactly when the script is
-/// partitioned; views and manual scripts have their own functions and give no statement here.
+/// partitioned; history, views and manual scripts have their own functions and give no statement here.
 pub fn write(
     strategy: &WriteStrategy,
     target: &Target,
@@ -80,7 +82,7 @@ pub fn write(
 ) -> Result<Vec<Statement>, Unsupported> {
     let parts = cell(strategy, slice.is_some(), exists)?;
     let mut statements = Vec::new();
-    if parts.contains(&Part::CreateTable) {
+    if parts.contains(&Part::CreateTable) && !matches!(strategy, WriteStrategy::History { .. }) {
         match layout.partition_by {
             PartitionBy::Nothing => statements.extend(create_filled(target, layout)),
             _ => {

@@ -162,7 +162,7 @@ fn the_stage_survives_a_trailing_comment() {
     check(&[plain.statement], expect_file!["./golden/stage.sql"]);
 
     let key = ["id".to_owned()];
-    let deduplicate = Deduplicate { key: &key, order_by: Fragment::new("total DESC -- newest").unwrap() };
+    let deduplicate = Deduplicate { key: (&key).into(), order_by: Fragment::new("total DESC -- newest").unwrap() };
     let kept = stage(&Relation::temp(STAGE), select, Some(&deduplicate));
     assert_eq!(&kept.statement.sql[kept.select_at..kept.select_at + select.len()], select);
     check(&[kept.statement], expect_file!["./golden/stage_order_by.sql"]);
@@ -179,10 +179,137 @@ fn an_assets_fence_never_changes() {
     check(&[made[0].clone(), made[16].clone()], expect_file!["./golden/create_fences.sql"]);
 }
 
+/// The columns of `orders` beside the query's: one is new, one the query does not give any more.
+fn compared() -> Vec<ComparedColumn> {
+    let column = |name: &str, data_type: &str, is_staged, is_live| ComparedColumn {
+        name: name.into(),
+        data_type: data_type.into(),
+        is_staged,
+        is_live,
+    };
+    vec![
+        column("id", "INTEGER", true, true),
+        column("ordered_at", "TIMESTAMP WITH TIME ZONE", true, true),
+        column("total", "BIGINT", true, true),
+        column("weight", "DOUBLE", false, true),
+        column("note", "STRUCT(a FLOAT, b VARCHAR)", true, false),
+    ]
+}
+
+fn check_comparison(comparison: &Comparison, write: &[Statement], golden: ExpectFile) {
+    let all: Vec<Statement> = comparison.statements().chain(write).cloned().collect();
+    check(&all, golden);
+}
+
+#[test]
+fn a_replace_that_compares_first_writes_the_rows_that_differ() {
+    let (columns, slice, target) = (compared(), window(), target(None));
+    let compared = Compared { target: &target, columns: &columns, slice: Some(&slice) };
+    check_comparison(
+        &compare_replace(&compared),
+        &replace_differing(&compared),
+        expect_file!["./golden/if_changed_replace.sql"],
+    );
+}
+
+#[test]
+fn without_row_ids_a_replace_that_differs_is_written_whole() {
+    let mut columns = compared();
+    columns[0].name = "RowId".into();
+    let target = target(None);
+    let compared = Compared { target: &target, columns: &columns, slice: None };
+    assert_eq!(compare_replace(&compared).after, []);
+    assert_eq!(replace_differing(&compared), replace(&target, None));
+}
+
+#[test]
+fn a_merge_that_compares_first_writes_the_keys_whose_rows_differ() {
+    let (columns, slice) = (compared(), identity());
+    let target = target(Some(("_partition", "2026-01-02")));
+    let compared = Compared { target: &target, columns: &columns, slice: Some(&slice) };
+    let key = ["id".to_owned(), "total".to_owned()];
+    check_comparison(
+        &compare_merge(&compared, &key),
+        &merge_differing(&compared, &key),
+        expect_file!["./golden/if_changed_merge.sql"],
+    );
+}
+
+#[test]
+fn who_compares_first() {
+    let replace = IfChangedFacts {
+        is_declared: false,
+        strategy: &WriteStrategy::Replace,
+        is_whole: true,
+        has_key: false,
+        has_consumers: true,
+        rows: Some(999_999),
+    };
+    assert!(compares_first(&replace));
+    assert!(!compares_first(&IfChangedFacts { rows: Some(1_000_000), ..replace }));
+    assert!(!compares_first(&IfChangedFacts { rows: None, ..replace }));
+    assert!(compares_first(&IfChangedFacts { rows: None, has_key: true, ..replace }));
+    assert!(!compares_first(&IfChangedFacts { is_whole: false, ..replace }));
+    assert!(!compares_first(&IfChangedFacts { has_consumers: false, ..replace }));
+    let declared = IfChangedFacts { is_declared: true, has_consumers: false, rows: None, is_whole: false, ..replace };
+    assert!(compares_first(&declared));
+    let merge = merge_by(&["id"]);
+    assert!(compares_first(&IfChangedFacts { strategy: &merge, ..declared }));
+    assert!(!compares_first(&IfChangedFacts { strategy: &merge, has_key: true, ..replace }));
+    assert!(!compares_first(&IfChangedFacts { strategy: &WriteStrategy::Append, ..declared }));
+}
+
+struct HistoryCase {
+    updated_at: Option<&'static str>,
+    close_deleted: bool,
+    exists: bool,
+}
+
+fn check_history(case: &HistoryCase, golden: ExpectFile) {
+    let (columns, target) = (compared(), target(None));
+    let (key, track) = (["id".to_owned()], ["total".to_owned(), "weight".to_owned(), "note".to_owned()]);
+    let write = HistoryWrite {
+        target: &target,
+        columns: &columns,
+        key: &key,
+        track: if case.updated_at.is_some() { &[] } else { &track },
+        updated_at: case.updated_at,
+        close_deleted: case.close_deleted,
+        at: "TIMESTAMPTZ '2026-01-02 05:00:00+00'",
+        exists: case.exists,
+    };
+    let mut statements = history(&write, &layout(PartitionBy::Nothing));
+    let view = Relation::in_catalog("_pt_w_main", "main", "orders_current");
+    statements.extend(current_view(&write, &view, "The current rows."));
+    let guards = history_guards(&write);
+    statements.push(Statement::new("guard the stage", guards.summary));
+    statements.push(Statement::new("look for versions that overlap", broken_rows(&write)));
+    check_comparison(&compare_history(&write), &statements, golden);
+}
+
+#[test]
+fn history_ends_and_begins_versions() {
+    let by_check = HistoryCase { updated_at: None, close_deleted: false, exists: true };
+    check_history(&by_check, expect_file!["./golden/history_check.sql"]);
+    let closing = HistoryCase { close_deleted: true, ..by_check };
+    check_history(&closing, expect_file!["./golden/history_check_close.sql"]);
+    let by_time = HistoryCase { updated_at: Some("ordered_at"), ..by_check };
+    check_history(&by_time, expect_file!["./golden/history_time.sql"]);
+    let closing = HistoryCase { updated_at: Some("ordered_at"), ..closing };
+    check_history(&closing, expect_file!["./golden/history_time_close.sql"]);
+    let first = HistoryCase { exists: false, ..closing };
+    check_history(&first, expect_file!["./golden/history_first.sql"]);
+}
+
 #[test]
 fn the_table_of_strategies() {
-    let history =
-        WriteStrategy::History { key: vec!["id".into()], track: vec![], updated_at: None, close_deleted: false };
+    let history = WriteStrategy::History {
+        key: vec!["id".into()],
+        track: vec![],
+        updated_at: None,
+        close_deleted: false,
+        order_by: None,
+    };
     let strategies = [
         ("replace", WriteStrategy::Replace),
         ("merge", merge_by(&["id"])),
@@ -216,8 +343,8 @@ fn the_table_of_strategies() {
         append   whole        exists  [Insert]
         append   partitioned  first   [CreateTable, Insert]
         append   partitioned  exists  [Insert]
-        history  whole        first   error: this version does not write history tables yet
-        history  whole        exists  error: this version does not write history tables yet
+        history  whole        first   [CreateTable, Insert, CreateView]
+        history  whole        exists  [EndVersions, Insert]
         history  partitioned  first   error: a history table has no slices
         history  partitioned  exists  error: a history table has no slices
         view     whole        first   [CreateView]

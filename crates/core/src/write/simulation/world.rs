@@ -635,6 +635,7 @@ fn stamp(part: &Part) -> StampEntry {
         inputs: BTreeMap::new(),
         files: BTreeMap::new(),
         atomic: false,
+        restored: None,
     }
 }
 

@@ -7,7 +7,7 @@ use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::partition::PartitionKey;
-use pintail_core::plan::Step;
+use pintail_core::plan::{Content, Step};
 use pintail_core::schema::Schema;
 use pintail_core::sql::Relation;
 use pintail_core::sql::stamp::StampEntry;
@@ -22,6 +22,7 @@ use pintail_store::TestResult;
 
 use super::commit;
 use super::lease::HeldLease;
+use super::unchanged::Confirmed;
 use crate::executors::{RunContext, StepFailure, StepJob};
 use crate::project::CompiledScript;
 
@@ -86,21 +87,12 @@ pub struct Landed {
     pub schema: Option<Schema>,
 }
 
-/// A version that is what the attempt would have written.
-#[derive(Clone, Debug)]
-pub struct Confirmed {
-    /// Its snapshot.
-    pub snapshot: SnapshotId,
-    /// What a commit would have said.
-    pub entry: StampEntry,
-}
-
 /// How an attempt ended well.
 #[derive(Clone, Debug)]
 pub enum Ended {
     /// It committed.
     Landed(Box<Landed>),
-    /// There was nothing to write.
+    /// The table holds already what it would have written.
     Unchanged(Box<Confirmed>),
     /// A newer run was there first.
     Superseded {
@@ -291,6 +283,11 @@ impl<'a> Attempt<'a> {
         self.job.step.partition.as_ref()
     }
 
+    /// Returns whether what the step writes is computed from its own target.
+    pub fn reads_target(&self) -> bool {
+        self.job.step.content == Content::Script && self.script.reads_target()
+    }
+
     /// Returns how the step writes.
     pub fn strategy(&self) -> WriteStrategy {
         strategy_of(self.script, &self.job.step)
@@ -319,15 +316,16 @@ impl<'a> Attempt<'a> {
             inputs: self.inputs(),
             files: self.script.prints_read(self.ctx),
             atomic: false,
+            restored: None,
         }
     }
 
-    /// Returns the pins of the lakes that the script reads, and of its own.
+    /// Returns the pins of the places that the script reads, and of its own.
     fn inputs(&self) -> std::collections::BTreeMap<LakeName, SnapshotId> {
         self.pins
             .iter()
-            .filter(|(lake, _)| **lake == self.lake.name || self.script.reads_lake(lake))
-            .map(|(lake, pin)| (lake.clone(), *pin))
+            .filter(|(place, _)| **place == self.lake.name || self.script.reads_place(place))
+            .map(|(place, pin)| (place.clone(), *pin))
             .collect()
     }
 }
@@ -339,6 +337,9 @@ pub fn stage_of(job: &StepJob) -> Relation {
 
 /// Returns how a step writes: as declared, but a full refresh writes merge and append anew.
 pub fn strategy_of(script: &CompiledScript, step: &Step) -> WriteStrategy {
+    if step.content != Content::Script {
+        return WriteStrategy::Replace;
+    }
     match script.strategy() {
         WriteStrategy::Merge { .. } | WriteStrategy::Append if step.full_refresh => WriteStrategy::Replace,
         // An increment has no rows of its own before it is written: there is nothing to replace.

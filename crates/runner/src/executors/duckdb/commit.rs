@@ -3,10 +3,11 @@
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
+use pintail_core::plan::Content;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, commit_message, from_extra_info, to_extra_info};
-use pintail_core::sql::strategy::{CREATE_FILLED, GuardCounts, GuardKind, GuardRules, fence, guards, judge};
+use pintail_core::sql::strategy::{CREATE_FILLED, GuardCounts, GuardKind, GuardRules, REWRITE, fence, guards, judge};
 use pintail_core::write::{Check, CheckFacts, SeenCommit, check};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::lake::{self, Commit, Concern, SliceConcern, TableFacts};
@@ -15,8 +16,11 @@ use pintail_engine::{Session, WriteTransaction};
 
 use super::attempt::{Attempt, Ended, Landed};
 use super::data_tests::{self, TestRows};
+use super::history::{self, Surroundings};
+use super::restore;
 use super::shape::{Shape, ShapeFacts, shape};
 use super::staging::{self, Staged};
+use super::unchanged;
 use crate::executors::StepFailure;
 use crate::executors::failure::Sample;
 
@@ -41,6 +45,8 @@ pub struct Prepared {
     pub shape: Shape,
     /// The strategy, a full refresh taken into account.
     pub strategy: WriteStrategy,
+    /// How the attempt ends when there is nothing to write.
+    pub ended: Option<Ended>,
 }
 
 /// What became of a write inside the transaction.
@@ -56,6 +62,9 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
     let session = staged.session.clone();
     let _watch = attempt.ctx.cancel.watch(attempt.slot, &session);
     let prepared = prepare(attempt, staged)?;
+    if let Some(ended) = prepared.ended {
+        return Ok(ended);
+    }
     attempt.phase("commit", |attempt| {
         let lane = attempt.lake.lane();
         let _pass = attempt.enter(&lane)?;
@@ -77,10 +86,15 @@ pub fn prepare(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Prepare
         None => lake::head(&staged.session, &attempt.alias)?,
     };
     staged.base = Some(base);
+    if attempt.job.step.content != Content::Script {
+        return restore::prepare(attempt, staged, base);
+    }
     let facts = attempt.target_table(&staged.session, base)?;
     refuse_foreign_target(attempt, facts.as_ref())?;
     let strategy = attempt.strategy();
+    let beside = history::surroundings(attempt.ctx, attempt.asset, &strategy, Some((&staged.session, &attempt.alias)))?;
     let shape = shape(&ShapeFacts {
+        beside: Surroundings { staged_rows: Some(staged.rows), ..beside },
         script: attempt.script,
         step: &attempt.job.step,
         staged: &staged.schema,
@@ -96,7 +110,8 @@ pub fn prepare(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Prepare
     }
     attempt.phase("guard", |attempt| guard(attempt, staged, &shape, &strategy, facts.as_ref()))?;
     attempt.phase("test", |attempt| data_tests::on_stage(attempt, &staged.session, &shape, &strategy))?;
-    Ok(Prepared { base, facts, shape, strategy })
+    let ended = unchanged::look(attempt, staged, base, facts.as_ref(), &shape, &strategy)?;
+    Ok(Prepared { base, facts, shape, strategy, ended })
 }
 
 /// Checks, writes and tests inside an open transaction; an error leaves it to the caller to roll back.
@@ -106,7 +121,10 @@ pub fn apply(
     transaction: &WriteTransaction<'_>,
     prepared: &Prepared,
 ) -> Result<Applied, StepFailure> {
-    let Prepared { base, facts, shape, strategy } = prepared;
+    let Prepared { base, facts, shape, strategy, ended } = prepared;
+    if let Some(ended) = ended {
+        return Ok(Applied::Ended(ended.clone()));
+    }
     if let Some(ended) = check_commits(attempt, transaction, *base, facts.as_ref())? {
         return Ok(Applied::Ended(ended));
     }
@@ -115,10 +133,15 @@ pub fn apply(
         staging::create_schema_if_missing(session, attempt, transaction)?;
     }
     let counts = send(attempt, transaction, shape)?;
+    history::check_written(session, shape)?;
     attempt.reach(FaultPoint::Written);
+    let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
+    if let Content::Restore { snapshot } = attempt.job.step.content {
+        let entry = restore::stamped(attempt, entry, snapshot)?;
+        return Ok(Applied::Written(Box::new(entry), shape.schema.clone()));
+    }
     let rows = TestRows::Written { slice: shape.slice.as_ref() };
     data_tests::in_transaction(attempt, session, shape, strategy, rows)?;
-    let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
     Ok(Applied::Written(Box::new(entry), shape.schema.clone()))
 }
 
@@ -143,6 +166,9 @@ fn guard(
     strategy: &WriteStrategy,
     facts: Option<&TableFacts>,
 ) -> Result<(), StepFailure> {
+    if let Some(history) = &shape.history {
+        return history::guard(attempt, staged, shape, history, facts);
+    }
     // A full refresh writes like a replace, but what it writes has the same keys.
     let declared = attempt.script.strategy();
     let key: &[String] = match &declared {
@@ -246,7 +272,7 @@ fn effect(statement: &Statement) -> Effect {
     match statement.sql.split_whitespace().next() {
         Some("DELETE") => Effect::Delete,
         // Rows that are only carried into the new table are no rows of this write.
-        Some("INSERT") if statement.purpose == "insert the kept rows" => Effect::None,
+        Some("INSERT") if ["insert the kept rows", REWRITE].contains(&statement.purpose) => Effect::None,
         Some("INSERT") => Effect::Insert,
         Some("CREATE") if statement.purpose == CREATE_FILLED => Effect::CreateFilled,
         Some("CREATE") if statement.sql.contains("TEMP TABLE") => Effect::None,
@@ -299,7 +325,7 @@ pub fn check_commits(
         table_id: facts.map(|facts| facts.id),
         schema,
         table,
-        reads_target: attempt.script.reads_target(),
+        reads_target: attempt.reads_target(),
         base,
     };
     match check(&facts, &commits) {
@@ -356,7 +382,9 @@ fn stamp(
         (Some(_), None) => (!memory.has_uncounted_rows).then_some(0),
     };
     let rows = match strategy {
-        WriteStrategy::Replace => Some(counts.inserted),
+        WriteStrategy::Replace if shape.comparison.is_none() => Some(counts.inserted),
+        // The rows that a history deletes come back with another end.
+        WriteStrategy::History { .. } => before.map(|before| before + counts.inserted),
         _ => before.and_then(|before| (before + counts.inserted).checked_sub(counts.deleted)),
     };
     StampEntry {
@@ -365,7 +393,7 @@ fn stamp(
         schema_version: memory.schema_version + u32::from(shape.schema_changes),
         deleted: counts.deleted,
         inserted: counts.inserted,
-        rows,
+        rows: shape.rows_after.or(rows),
         ..attempt.entry()
     }
 }

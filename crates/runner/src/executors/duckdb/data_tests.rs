@@ -10,7 +10,7 @@ use pintail_core::schema::Schema;
 use pintail_core::source::Span;
 use pintail_core::sql::data_test::{Rows, TestBuildError, TestQuery, TestSubject, scope_of, test_query};
 use pintail_core::sql::rewrite::Rewriter;
-use pintail_core::sql::strategy::{Projection, Slice};
+use pintail_core::sql::strategy::{IS_CURRENT, Projection, Slice};
 use pintail_core::sql::{Ident, Literal, Relation};
 use pintail_engine::Session;
 use pintail_store::{MAX_SAMPLE_ROWS, TestResult, TestStatus};
@@ -126,7 +126,11 @@ fn build(place: &TestPlace<'_>, declared: &TestDecl) -> Result<ReadyTest, StepFa
 
 fn rows(place: &TestPlace<'_>) -> (Rows, Rows, Rows) {
     let table = Rows::table(place.table);
-    let slice = place.slice.map_or_else(|| table.clone(), |slice| Rows::slice(place.table, slice));
+    let slice = match (place.slice, place.strategy) {
+        (Some(slice), _) => Rows::slice(place.table, slice),
+        (None, WriteStrategy::History { .. }) => Rows::current(place.table),
+        (None, _) => table.clone(),
+    };
     // Without a stage every test looks at the table itself.
     let staged = match place.stage {
         Some((stage, projection)) => Rows::staged(stage, projection),
@@ -141,9 +145,31 @@ fn relation_of(place: &TestPlace<'_>, asset: &Asset) -> Option<Relation> {
         return Some(place.table.clone());
     }
     match asset {
+        _ if is_in_postgres(place) => match (asset, place.asset) {
+            (Asset::Datatable { database, schema, table }, Asset::Datatable { database: own, .. })
+                if database == own =>
+            {
+                Some(Relation { catalog: None, schema: Some(Ident::new(schema)), table: Ident::new(table) })
+            }
+            // A transaction of Postgres sees nothing else.
+            _ => None,
+        },
+        // The view beside a history lies where the history does.
+        Asset::Lake { schema, table, .. } if place.script.current_view().as_ref() == Some(asset) => {
+            let schema = Some(Ident::new(schema));
+            Some(Relation { catalog: place.table.catalog.clone(), schema, table: Ident::new(table) })
+        }
         Asset::Lake { lake, schema, table } => Some(Relation::in_catalog(lake.sql_name(), schema, table)),
-        _ => None,
+        Asset::Datatable { database, schema, table } => {
+            Some(Relation::in_catalog(&crate::executors::datatable::read_alias(database), schema, table))
+        }
+        Asset::Object { .. } | Asset::Volume { .. } => None,
     }
+}
+
+/// Whether the tests run inside Postgres: there a table has a schema and no catalog.
+fn is_in_postgres(place: &TestPlace<'_>) -> bool {
+    place.table.catalog.is_none() && place.table.schema.is_some()
 }
 
 /// A singular test: the script's query with every asset's name put where it is read.
@@ -207,11 +233,13 @@ fn generic(
             rewriter.table(table.name.span, &relation);
         }
     }
-    let rows = match scope_of(declared, place.slice.is_some()) {
-        TestScope::Slice => place.slice,
+    let is_history = matches!(place.strategy, WriteStrategy::History { .. });
+    let predicate = match scope_of(declared, place.slice.is_some() || is_history) {
+        TestScope::Slice if is_history => Some(Ident::new(IS_CURRENT).to_string()),
+        TestScope::Slice => place.slice.map(|slice| slice.predicate(None)),
         TestScope::Table => None,
     };
-    let condition = rows.map_or_else(String::new, |slice| format!("\nWHERE {}", slice.predicate(None)));
+    let condition = predicate.map_or_else(String::new, |predicate| format!("\nWHERE {predicate}"));
     let filter = match &declared.filter {
         None => String::new(),
         Some(filter) => {
@@ -455,7 +483,8 @@ fn run_all(
     }
 }
 
-fn rows_text(rows: u64) -> String {
+/// Says how many rows fail.
+pub fn rows_text(rows: u64) -> String {
     match rows {
         1 => "1 row fails".to_owned(),
         rows => format!("{rows} rows fail"),

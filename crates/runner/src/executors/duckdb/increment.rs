@@ -17,7 +17,8 @@ use pintail_core::sql::{Ident, Literal, Relation};
 use pintail_engine::lake::{self, Feed, LiveTable};
 use pintail_engine::{LakeLocation, Session};
 
-use super::attempt::{Attempt, Confirmed, Ended};
+use super::attempt::{Attempt, Ended};
+use super::unchanged::Confirmed;
 use crate::executors::{RunContext, Slot, StepFailure};
 use crate::project::CompiledScript;
 

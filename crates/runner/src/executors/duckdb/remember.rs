@@ -11,7 +11,8 @@ use pintail_store::{
     SuccessKind, SuccessRecord,
 };
 
-use super::attempt::{Attempt, Confirmed, Ended, Landed};
+use super::attempt::{Attempt, Ended, Landed};
+use super::unchanged;
 use crate::executors::{StepFailure, StepOutcome, StepReport};
 
 impl Attempt<'_> {
@@ -47,7 +48,7 @@ impl Attempt<'_> {
     pub fn remember(&mut self, ended: Result<Ended, StepFailure>, is_last: bool) -> StepOutcome {
         match ended {
             Ok(Ended::Landed(landed)) => self.remember_landed(*landed),
-            Ok(Ended::Unchanged(confirmed)) => self.remember_unchanged(*confirmed),
+            Ok(Ended::Unchanged(confirmed)) => unchanged::remember(self, *confirmed),
             Ok(Ended::Superseded { snapshot, run }) => {
                 let failure = StepFailure {
                     class: ErrorClass::Conflict,
@@ -121,31 +122,6 @@ impl Attempt<'_> {
         StepOutcome::Materialized { snapshot: Some(snapshot), deleted, inserted, rows }
     }
 
-    fn remember_unchanged(&mut self, confirmed: Confirmed) -> StepOutcome {
-        let Confirmed { snapshot, entry } = confirmed;
-        let rows = entry.rows;
-        let finished = (self.ctx.now)();
-        let record = SuccessRecord {
-            kind: SuccessKind::Unchanged,
-            entry,
-            version: Some(LakeVersion { lake: self.lake.name.clone(), snapshot }),
-            schema: None,
-            started: finished - self.started.elapsed(),
-            finished,
-            statements: self.recorded_statements(),
-            tests: self.tests.clone(),
-            timings: self.timings(),
-        };
-        if let Err(error) = self.ctx.runtime.block_on(self.ctx.store.record_success(&record)) {
-            self.notes.push(format!(
-                "nothing is new since snapshot {snapshot}, but the store could not be written ({}); the next run looks again",
-                crate::with_sources(&error)
-            ));
-        }
-        self.reach(FaultPoint::Remembered);
-        StepOutcome::Unchanged { snapshot, rows }
-    }
-
     fn remember_failure(&mut self, failure: &StepFailure, is_last: bool, kind: FailureKind) {
         let finished = (self.ctx.now)();
         let record = FailureRecord {
@@ -166,14 +142,14 @@ impl Attempt<'_> {
         }
     }
 
-    fn recorded_statements(&self) -> Vec<RecordedStatement> {
+    pub(super) fn recorded_statements(&self) -> Vec<RecordedStatement> {
         self.sent
             .iter()
             .map(|sent| RecordedStatement { purpose: sent.purpose.clone(), sql: sent.sql.clone() })
             .collect()
     }
 
-    fn timings(&self) -> Vec<PhaseTiming> {
+    pub(super) fn timings(&self) -> Vec<PhaseTiming> {
         let micros = |elapsed: Duration| u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.phases
             .iter()

@@ -9,11 +9,14 @@ use pintail_core::partition::{PartitionKey, SliceLayout, TimeSpec, layout, slice
 use pintail_core::plan::Step;
 use pintail_core::schema::{Column, Schema, SchemaDecision, contract_diff, decide, diff, lake_schema};
 use pintail_core::sql::strategy::{
-    Kept, Layout, PartitionBy, Slice, Target, add_columns, append, kept_projection, merge, projection, rebuild, write,
+    Comparison, Kept, Layout, PartitionBy, Slice, Target, add_columns, append, kept_projection, merge, projection,
+    rebuild, write,
 };
 use pintail_core::sql::{Relation, Statement};
 use pintail_engine::lake::TableFacts;
 
+use super::history::{self, HistoryShape, Surroundings};
+use super::unchanged;
 use crate::executors::StepFailure;
 use crate::project::CompiledScript;
 
@@ -33,6 +36,8 @@ pub struct ShapeFacts<'a> {
     pub write: Relation,
     /// The strategy, a full refresh taken into account.
     pub strategy: &'a WriteStrategy,
+    /// What else it depends on.
+    pub beside: Surroundings,
 }
 
 /// The write.
@@ -44,6 +49,12 @@ pub struct Shape {
     pub slice: Option<Slice>,
     /// The window that every row must lie in.
     pub window: Option<Slice>,
+    /// What is asked before the transaction, when nothing may have to be written.
+    pub comparison: Option<Comparison>,
+    /// Rows in the slice after a write of what differs, when the stage says so.
+    pub rows_after: Option<u64>,
+    /// What the guards of a history look at.
+    pub history: Option<HistoryShape>,
     /// What is sent inside the transaction, in order.
     pub statements: Vec<Statement>,
     /// The table's columns afterwards.
@@ -56,6 +67,14 @@ pub struct Shape {
     pub is_new_generation: bool,
     /// What the user should know.
     pub notes: Vec<String>,
+}
+
+impl Shape {
+    /// Returns everything that may be sent, in order.
+    pub fn into_statements(self) -> Vec<Statement> {
+        let before = self.comparison.iter().flat_map(Comparison::statements).cloned();
+        before.chain(self.statements.iter().cloned()).collect()
+    }
 }
 
 /// The slice of a partitioned script, and how the table holds it.
@@ -82,7 +101,7 @@ impl Sliced {
 pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
     let script = facts.script;
     let sliced = match (script.time_spec(), &facts.step.partition) {
-        (Some(spec), Some(_)) => Some(sliced(facts, spec)?),
+        (Some(spec), Some(key)) => Some(sliced(script, facts.staged, spec, key)?),
         (None, Some(key)) => Some(Sliced::of_value(script.identity_column(), key)),
         _ => None,
     };
@@ -93,8 +112,10 @@ pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
     let held = lake_schema(&own_columns, declared()).map_err(refused_types)?;
     check_contract(script, &held.schema, &mut notes)?;
     check_key(facts, &held.schema)?;
+    history::check_columns(facts, &held.schema)?;
 
     let mut schema = held.schema.clone();
+    schema.columns.extend(history::own_columns(facts.strategy));
     if let Some((column, _)) = &identity {
         schema.columns.push(Column { name: column.clone(), data_type: "VARCHAR".to_owned() });
     }
@@ -112,6 +133,9 @@ pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
         },
         slice: sliced.as_ref().map(|sliced| sliced.slice.clone()),
         window: sliced.and_then(|sliced| sliced.window),
+        comparison: None,
+        rows_after: None,
+        history: None,
         statements: Vec::new(),
         schema: schema.clone(),
         partition: spec_of(&layout.partition_by),
@@ -124,7 +148,7 @@ pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
         None => SchemaDecision::Write,
         Some(table) => {
             check_partition_spec(facts, table, &layout)?;
-            decide(diff(&table.schema, &schema), script.header.on_schema_change)
+            history::keep_columns(facts.strategy, decide(diff(&table.schema, &schema), script.header.on_schema_change))
         }
     };
     let mut dropped = Vec::new();
@@ -171,14 +195,26 @@ pub fn shape(facts: &ShapeFacts<'_>) -> Result<Shape, StepFailure> {
                 "compare the columns",
                 format!("the query's columns are not those of {}:\n{diff}", facts.write.table.0),
             )
-            .with_help(
-                "change the query, or say what shall happen: `on_schema_change append_new_columns` (new columns only) \
-                 or `on_schema_change sync_all_columns` (the table takes the query's shape)",
-            ));
+            .with_help(match facts.strategy {
+                WriteStrategy::History { .. } => {
+                    "change the query, or say what shall happen: `on_schema_change append_new_columns` (new columns only) \
+                     or `on_schema_change ignore`; a history keeps the columns that it has"
+                }
+                _ => {
+                    "change the query, or say what shall happen: `on_schema_change append_new_columns` (new columns only) \
+                     or `on_schema_change sync_all_columns` (the table takes the query's shape)"
+                }
+            }));
         }
     }
     shape.target.projection = projection(facts.staged, &casts, &dropped, identity);
-    let statements = statements(facts, &shape, &layout)?;
+    let statements = match unchanged::compared_write(facts, &mut shape) {
+        Some(statements) => statements,
+        None => match history::write(facts, &mut shape, &layout) {
+            Some(statements) => statements,
+            None => statements(facts, &shape, &layout)?,
+        },
+    };
     shape.statements.extend(statements);
     Ok(shape)
 }
@@ -201,18 +237,43 @@ fn statements(facts: &ShapeFacts<'_>, shape: &Shape, layout: &Layout) -> Result<
     Ok(statements)
 }
 
-fn sliced(facts: &ShapeFacts<'_>, spec: &TimeSpec) -> Result<Sliced, StepFailure> {
-    let key = facts.step.partition.as_ref().expect("the caller checked that the step has a partition");
+/// Returns the rows of `key` in a table or stage of `script` with the columns `schema`.
+pub fn slice_of(script: &CompiledScript, schema: &Schema, key: &PartitionKey) -> Result<Slice, StepFailure> {
+    match script.time_spec() {
+        Some(spec) => Ok(sliced(script, schema, spec, key)?.slice),
+        None => Ok(Sliced::of_value(script.identity_column(), key).slice),
+    }
+}
+
+/// Returns how the table of `script` with the columns `schema` is partitioned.
+pub fn partitions_of(script: &CompiledScript, schema: &Schema) -> Result<PartitionBy, StepFailure> {
+    let Some(spec) = script.time_spec() else {
+        let has_values = script.payload_path().is_some();
+        return Ok(match has_values {
+            true => PartitionBy::Identity(script.identity_column().to_owned()),
+            false => PartitionBy::Nothing,
+        });
+    };
+    // Which partition is asked for makes no difference to the layout.
+    let key = spec.last_closed(chrono::DateTime::UNIX_EPOCH);
+    Ok(sliced(script, schema, spec, &key)?.partition_by)
+}
+
+fn sliced(
+    script: &CompiledScript,
+    schema: &Schema,
+    spec: &TimeSpec,
+    key: &PartitionKey,
+) -> Result<Sliced, StepFailure> {
     let wrong = |error: pintail_core::partition::LayoutError| {
-        StepFailure::user(Code::ENGINE_ERROR, "find the slice", error.to_string()).at(facts
-            .script
+        StepFailure::user(Code::ENGINE_ERROR, "find the slice", error.to_string()).at(script
             .header
             .partitioned
             .as_ref()
             .map(|partitioned| partitioned.span))
     };
-    let identity_column = facts.script.identity_column();
-    let by_type = spec.by.as_ref().and_then(|by| Some(facts.staged.column(by)?.data_type.clone()));
+    let identity_column = script.identity_column();
+    let by_type = spec.by.as_ref().and_then(|by| Some(schema.column(by)?.data_type.clone()));
     let slice_layout = layout(spec, by_type.as_deref(), identity_column).map_err(wrong)?;
     let window = match (&spec.by, &by_type) {
         (Some(by), Some(data_type)) => {
@@ -284,16 +345,23 @@ pub fn check_contract(script: &CompiledScript, schema: &Schema, notes: &mut Vec<
 
 /// Every column of the key must be one of the query's.
 fn check_key(facts: &ShapeFacts<'_>, schema: &Schema) -> Result<(), StepFailure> {
-    let WriteStrategy::Merge { key, .. } = facts.script.strategy() else { return Ok(()) };
+    let (WriteStrategy::Merge { key, .. } | WriteStrategy::History { key, .. }) = facts.script.strategy() else {
+        return Ok(());
+    };
     let Some(missing) = key.iter().find(|column| schema.column(column).is_none()) else { return Ok(()) };
-    let message = format!("the query has no column `{missing}`, which the key names");
+    Err(missing_column(facts, schema, missing, "the key"))
+}
+
+/// A line of the header names a column that the query does not have.
+pub(super) fn missing_column(facts: &ShapeFacts<'_>, schema: &Schema, missing: &str, by: &str) -> StepFailure {
+    let message = format!("the query has no column `{missing}`, which {by} names");
     let columns = schema.columns.iter().map(|column| column.name.as_str());
     let help = match nearest(missing, columns.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("its columns are {}", columns.collect::<Vec<_>>().join(", ")),
     };
     let line = facts.script.header.materialize.as_ref();
-    Err(StepFailure::user(Code::ENGINE_ERROR, "find the key", message).with_help(help).at(line.map(|line| line.span)))
+    StepFailure::user(Code::ENGINE_ERROR, "find the key", message).with_help(help).at(line.map(|line| line.span))
 }
 
 fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Layout) -> Result<(), StepFailure> {
@@ -327,7 +395,8 @@ fn check_partition_spec(facts: &ShapeFacts<'_>, table: &TableFacts, layout: &Lay
     .with_help("change `partitioned` back, or write a new table: another name in `materialize`, then a backfill"))
 }
 
-fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {
+/// Returns partition keys as the catalog says them.
+pub fn spec_of(partition_by: &PartitionBy) -> Vec<(String, String)> {
     partition_by.keys().into_iter().map(|(column, transform)| (column, transform.to_owned())).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Pins and the stage: attach what is read, set the step's variables, run the setup, and evaluate the query exactly once.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use pintail_core::annotation::{ColumnDecl, WriteStrategy};
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::{LakeName, SnapshotId};
+use pintail_core::plan::Content;
 use pintail_core::schema::{Column, Schema};
 use pintail_core::source::Span;
 use pintail_core::sql::strategy::{Deduplicate, stage};
@@ -19,6 +21,8 @@ use pintail_engine::{EngineError, Session, WriteTransaction};
 use tokio::runtime::Handle;
 
 use super::attempt::{Attempt, stage_of, strategy_of};
+use super::history;
+use super::restore;
 use super::shape::{ShapeFacts, shape};
 use super::text::{ReadAs, StepVariables, own_relations, resets, rewrite, settings};
 use crate::executors::context::CancelWatch;
@@ -40,6 +44,12 @@ pub struct Staged {
 }
 
 impl Staged {
+    /// Returns an empty stage.
+    pub(super) fn new(session: Rc<Session>, base: SnapshotId, pins: HeldPins, watch: Rc<CancelWatch>) -> Self {
+        let pins = Rc::new(pins);
+        Self { session, schema: Schema::default(), rows: 0, base: Some(base), _pins: pins, _watch: watch }
+    }
+
     /// Returns about how many bytes the stage takes: its rows, with sixteen bytes a value.
     pub fn estimated_bytes(&self) -> u64 {
         self.rows * 16 * u64::try_from(self.schema.columns.len()).unwrap_or(1)
@@ -136,9 +146,15 @@ pub fn stage_if_needed(
     if staged.is_some() {
         return Ok(());
     }
-    let opened = attempt.phase("pin", |attempt| open(attempt, slot))?;
-    let mut fresh = opened;
-    let outcome = attempt.phase("stage", |attempt| fill(attempt, &mut fresh));
+    let content = attempt.job.step.content;
+    let mut fresh = attempt.phase("pin", |attempt| match content {
+        Content::Script => open(attempt, slot),
+        Content::Restore { snapshot } => restore::open(attempt, slot, snapshot),
+    })?;
+    let outcome = attempt.phase("stage", |attempt| match content {
+        Content::Script => fill(attempt, &mut fresh),
+        Content::Restore { snapshot } => restore::fill(attempt, &mut fresh, snapshot),
+    });
     if let Err(failure) = outcome {
         attempt.sent.extend(fresh.session.take_sent());
         return Err(failure);
@@ -185,6 +201,15 @@ fn pin_inputs(attempt: &Attempt<'_>, slot: &mut Slot) -> Result<HeldPins, StepFa
 }
 
 impl HeldPins {
+    /// Returns a hold on `snapshot` of the target's own lake.
+    pub(super) fn of(attempt: &Attempt<'_>, snapshot: SnapshotId) -> Result<Self, StepFailure> {
+        let reason = format!("run {} rolls back to it", attempt.ctx.run);
+        let now = (attempt.ctx.now)().timestamp_micros();
+        let id = attempt.ctx.runtime.block_on(attempt.guard.pin(snapshot, &reason, now)).map_err(EngineError::from)?;
+        let guard = attempt.ctx.guards.get(&attempt.lake.name).cloned();
+        Ok(Self { runtime: attempt.ctx.runtime.clone(), pins: guard.into_iter().map(|guard| (guard, id)).collect() })
+    }
+
     fn attach(&mut self, attempt: &Attempt<'_>, slot: &mut Slot, name: &LakeName) -> Result<(), StepFailure> {
         let Some(location) = attempt.ctx.lakes.get(name) else { return Ok(()) };
         let Some(pin) = attempt.pins.get(name).copied() else {
@@ -286,16 +311,18 @@ fn empty_write(
     let stage = &attempt.stage;
     let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} (\n{}\n)", columns.join(",\n"));
     session.run(&Statement::new("stage no rows of the declared columns", sql))?;
+    let strategy = attempt.strategy();
     let shape = shape(&ShapeFacts {
+        beside: history::surroundings(attempt.ctx, attempt.asset, &strategy, Some((session, &attempt.alias)))?,
         script: attempt.script,
         step: &attempt.job.step,
         staged: &lake::schema_of(session.describe(&stage.to_string())?),
         stage,
         table: None,
         write: attempt.target(),
-        strategy: &attempt.strategy(),
+        strategy: &strategy,
     })?;
-    Ok(shape.statements)
+    Ok(shape.into_statements())
 }
 
 /// Makes the target's schema in the open transaction when it is not there.
@@ -332,7 +359,7 @@ pub fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFa
 }
 
 /// Refuses a query with two columns of one name: the engine would store the second under a name that nobody wrote.
-fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> Result<(), StepFailure> {
+pub fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> Result<(), StepFailure> {
     // `name_1` is what the engine makes of a second `name`; the query is asked only when there is one.
     let may_be_renamed = |column: &Column| {
         let stem = column.name.rsplit_once('_').filter(|(_, number)| number.parse::<u32>().is_ok());
@@ -355,7 +382,7 @@ fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> R
 
 /// Gives the columns of bare NULLs their type back: stored, the engine makes them INTEGER, and the first real value of
 /// another type would then break the table. Before that they take on any type, so a NULL beside a boolean is BOOLEAN.
-fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
+pub fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
     let may_be_untyped = |column: &Column| column.data_type == "INTEGER";
     if !query.to_ascii_lowercase().contains("null") || !schema.columns.iter().any(may_be_untyped) {
         return;
@@ -375,8 +402,17 @@ fn mark_untyped(session: &Session, query: &str, schema: &mut Schema) {
     }
 }
 
-fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
-    let WriteStrategy::Merge { key, order_by: Some(order_by) } = strategy else { return Ok(None) };
+/// Returns which of several rows with one key the script keeps.
+pub fn deduplicate(strategy: &WriteStrategy) -> Result<Option<Deduplicate<'_>>, StepFailure> {
+    let (key, order_by): (Cow<'_, [String]>, &String) = match strategy {
+        WriteStrategy::Merge { key, order_by: Some(order_by) }
+        | WriteStrategy::History { key, order_by: Some(order_by), updated_at: None, .. } => (key.into(), order_by),
+        // Of one key there may be several rows, at different times.
+        WriteStrategy::History { key, order_by: Some(order_by), updated_at: Some(time), .. } => {
+            (key.iter().chain([time]).cloned().collect(), order_by)
+        }
+        _ => return Ok(None),
+    };
     let order_by = Fragment::new(order_by).map_err(|error| {
         StepFailure::user(Code::ENGINE_ERROR, "stage the query", format!("`order_by={order_by}`: {error}"))
     })?;
@@ -391,6 +427,7 @@ pub fn prepare_session(
     script: &CompiledScript,
     upstream: Option<SnapshotId>,
 ) -> Result<(), StepFailure> {
+    crate::executors::datatable::attach_reads(session, ctx, script)?;
     if script.reads_lakes(&ctx.project) {
         session.use_database(ctx.project.default_lake.sql_name())?;
     }
@@ -450,6 +487,9 @@ pub fn explain(ctx: &RunContext, slot: &mut Slot, job: &StepJob) -> Result<Vec<S
     let script = ctx.project.script(&job.step.name).ok_or_else(|| {
         StepFailure::user(Code::UNKNOWN_SCRIPT, "find the script", format!("there is no script `{}`", job.step.name))
     })?;
+    if !matches!(job.step.asset, Some(Asset::Lake { .. })) {
+        return crate::executors::outside::explain(script, job);
+    }
     let mut statements: Vec<Statement> = script
         .setup_spans()
         .map(|span| {
@@ -514,14 +554,20 @@ fn explain_write(
         }
         None => None,
     };
+    let strategy = strategy_of(script, &job.step);
+    let read_from = facts.as_ref().map(|_| (&session, location.sql_name()));
+    let asset = job.step.asset.as_ref().expect("the step writes a lake table");
+    let beside =
+        history::surroundings(ctx, asset, &strategy, read_from.as_ref().map(|(session, alias)| (*session, &**alias)))?;
     let shape = shape(&ShapeFacts {
+        beside,
         script,
         step: &job.step,
         staged: &schema,
         stage: &stage_of(job),
         table: facts.as_ref(),
         write: Relation::in_catalog(&location.write_alias(), schema_name, table),
-        strategy: &strategy_of(script, &job.step),
+        strategy: &strategy,
     })?;
-    Ok(shape.statements)
+    Ok(shape.into_statements())
 }

@@ -1,0 +1,107 @@
+//! Older versions: which snapshots there are, and what a table was at one of them.
+
+use pintail_core::id::{SnapshotId, TableId};
+use pintail_core::retention::Snapshot;
+use pintail_core::sql::{Literal, Relation};
+
+use super::{LakeLocation, TableFacts, head, metadata, partition_spec, schema_of};
+use crate::error::EngineError;
+use crate::session::Session;
+
+/// Returns the snapshots of the lake attached as `alias`, oldest first.
+pub fn snapshots(session: &Session, alias: &str) -> Result<Vec<Snapshot>, EngineError> {
+    session.rows(
+        "list the snapshots",
+        &format!(
+            "SELECT snapshot_id, epoch_us(snapshot_time::TIMESTAMPTZ) FROM {}.ducklake_snapshot ORDER BY snapshot_id",
+            metadata(alias)
+        ),
+        |row| Ok(Snapshot { id: SnapshotId(row.get(0)?), at_micros: row.get(1)? }),
+    )
+}
+
+/// Returns the snapshot `id` when it is there.
+pub fn snapshot(session: &Session, alias: &str, id: SnapshotId) -> Result<Option<Snapshot>, EngineError> {
+    let found = session.rows(
+        "look for the snapshot",
+        &format!(
+            "SELECT epoch_us(snapshot_time::TIMESTAMPTZ) FROM {}.ducklake_snapshot WHERE snapshot_id = {id}",
+            metadata(alias)
+        ),
+        |row| row.get(0),
+    )?;
+    Ok(found.into_iter().next().map(|at_micros| Snapshot { id, at_micros }))
+}
+
+/// Returns whether the snapshot `at`, on which the caller's hold is written already, is there; then it stays.
+///
+/// Expiry looks at the holds and expires without leaving the lane, so whoever passes the lane after writing a hold either
+/// was seen, or sees that the snapshot is gone. The head never goes.
+pub fn stays(lake: &LakeLocation, session: &Session, alias: &str, at: SnapshotId) -> Result<bool, EngineError> {
+    if head(session, alias)? != at {
+        drop(lake.lane().enter()?);
+    }
+    Ok(snapshot(session, alias, at)?.is_some())
+}
+
+/// Returns the last snapshot that was made at or before `at_micros`, of those that are there.
+pub fn snapshot_at(session: &Session, alias: &str, at_micros: i64) -> Result<Option<SnapshotId>, EngineError> {
+    let sql = format!(
+        "SELECT max(snapshot_id) FROM {}.ducklake_snapshot WHERE epoch_us(snapshot_time::TIMESTAMPTZ) <= {at_micros}",
+        metadata(alias)
+    );
+    session.one("find the snapshot of the moment", &sql, |row| Ok(row.get::<_, Option<i64>>(0)?.map(SnapshotId)))
+}
+
+/// Returns what `schema.table` was at `at`, or `None` when there was no such table or view. Its partition spec is the
+/// newest one: DuckLake keeps the older ones for their files only.
+pub fn table_at(
+    session: &Session,
+    alias: &str,
+    schema: &str,
+    table: &str,
+    at: SnapshotId,
+) -> Result<Option<TableFacts>, EngineError> {
+    let live =
+        |of: &str| format!("{of}.begin_snapshot <= {at} AND ({of}.end_snapshot IS NULL OR {at} < {of}.end_snapshot)");
+    let found = session.rows(
+        "look the table up at the snapshot",
+        &format!(
+            "SELECT t.table_id, false FROM {metadata}.ducklake_table t JOIN {metadata}.ducklake_schema s USING (schema_id)
+             WHERE {table_live} AND {schema_live} AND lower(s.schema_name) = lower({schema})
+               AND lower(t.table_name) = lower({table})
+             UNION ALL
+             SELECT v.view_id, true FROM {metadata}.ducklake_view v JOIN {metadata}.ducklake_schema s USING (schema_id)
+             WHERE {view_live} AND {schema_live} AND lower(s.schema_name) = lower({schema})
+               AND lower(v.view_name) = lower({table})",
+            metadata = metadata(alias),
+            table_live = live("t"),
+            view_live = live("v"),
+            schema_live = live("s"),
+            schema = Literal::new(schema),
+            table = Literal::new(table),
+        ),
+        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?)),
+    )?;
+    let Some((id, is_view)) = found.into_iter().next() else { return Ok(None) };
+    let columns = session.describe(&format!("SELECT * FROM {}", at_version(alias, schema, table, at)))?;
+    let partition = if is_view { Vec::new() } else { partition_spec(session, alias, id)? };
+    Ok(Some(TableFacts { id: TableId(id), is_view, schema: schema_of(columns), partition }))
+}
+
+/// Returns `alias.schema.table` as of `at`, to stand after FROM.
+pub fn at_version(alias: &str, schema: &str, table: &str, at: SnapshotId) -> String {
+    format!("{} AT (VERSION => {at})", Relation::in_catalog(alias, schema, table))
+}
+
+/// Keeps DuckDB from folding filters by the statistics of a column that was widened since: with them, reading an older
+/// version fails or, at worst, ends the whole instance. The setting is the instance's, so [`fold_again`] must follow in
+/// an instance that has other work.
+pub fn read_old_versions(session: &Session) -> Result<(), EngineError> {
+    session.batch("read older versions safely", "SET disabled_optimizers = 'statistics_propagation'")
+}
+
+/// Undoes [`read_old_versions`].
+pub fn fold_again(session: &Session) -> Result<(), EngineError> {
+    session.batch("use statistics again", "RESET disabled_optimizers")
+}

@@ -1,0 +1,320 @@
+//! `pintail maintain`: what nobody needs goes, and what expiry would destroy is kept first.
+//!
+//! The steps, each safe to be the last one before a crash: lead alone; renew the holds of past runs; freeze what may go;
+//! copy stamps and last changes in a commit; expire in chunks, each alone in the lane after a second look at the holds;
+//! then files that nobody shows, older than every reader, and files without an owner. Compaction comes before the expiry
+//! when there is one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use pintail_core::id::{AttemptId, LakeName, SnapshotId};
+use pintail_core::retention::{
+    Decision, Hold, RetentionFacts, Snapshot, Why, bytes_freed, bytes_held, decide, still_free,
+};
+use pintail_engine::fault::FaultPoint;
+use pintail_engine::guard::{Guard, Pin, PinKind};
+use pintail_engine::lake::maintain::{self as upkeep, LastChange, LastChangesByName};
+use pintail_engine::lake::{self, Commit};
+use pintail_engine::{EngineError, LakeLocation, Session};
+
+use super::changes::{changed_tables, dropped_tables, names_by_id};
+use super::pins::holds_of;
+use super::{Pintail, RunnerError};
+
+/// How many snapshots are expired while the lane is held.
+const CHUNK: usize = 64;
+
+/// How many held snapshots, and how many tables of each, are counted before and after.
+const SAMPLED: (usize, usize) = (3, 10);
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct MaintainRequest {
+    /// One lake; otherwise all.
+    pub lake: Option<String>,
+    /// Snapshots younger than this stay.
+    pub keep: Duration,
+    /// Files that expiry has let go of stay for so long, for readers that nobody knows of.
+    pub grace: Duration,
+    /// Only say what would go.
+    pub dry_run: bool,
+}
+
+/// Snapshots that one owner holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBy {
+    /// Who.
+    pub owner: String,
+    /// Why; the first reason of several.
+    pub reason: String,
+    /// Which, oldest first.
+    pub snapshots: Vec<SnapshotId>,
+    /// Bytes that the head no longer shows and these do.
+    pub bytes: u64,
+}
+
+/// What was done for one lake, or would be.
+#[derive(Clone, Debug, Default)]
+pub struct Maintained {
+    /// The lake.
+    pub lake: Option<LakeName>,
+    /// Whether another process is at it, so that nothing was done here.
+    pub is_led_elsewhere: bool,
+    /// The snapshots that went, or would go.
+    pub expired: Vec<SnapshotId>,
+    /// How many stay.
+    pub kept: usize,
+    /// How many of those because they are young.
+    pub young: usize,
+    /// Who holds the older ones.
+    pub held: Vec<HeldBy>,
+    /// Bytes of files that no snapshot shows any more.
+    pub bytes_freed: u64,
+    /// Files that were deleted.
+    pub files_deleted: usize,
+    /// Files without an owner that were deleted.
+    pub orphans_deleted: usize,
+    /// Snapshots whose tables were counted before and after.
+    pub checked: usize,
+}
+
+/// What is decided on.
+struct Frozen {
+    snapshots: Vec<Snapshot>,
+    holds: Vec<Hold>,
+    decision: Decision,
+}
+
+impl Pintail {
+    /// Looks after the lakes.
+    pub fn maintain(&self, request: &MaintainRequest) -> Result<Vec<Maintained>, RunnerError> {
+        // What the store has not seen is taken in before its stamps move.
+        self.observe([])?;
+        self.keep_past_runs()?;
+        let lakes = self.lakes_named(request.lake.as_deref())?;
+        lakes.into_iter().map(|location| self.maintain_lake(location, request)).collect()
+    }
+
+    fn maintain_lake(&self, location: &LakeLocation, request: &MaintainRequest) -> Result<Maintained, RunnerError> {
+        let guard = self.guard(location)?;
+        let Some(_leader) = self.runtime.block_on(guard.try_leader("maintain")).map_err(EngineError::from)? else {
+            return Ok(Maintained {
+                lake: Some(location.name.clone()),
+                is_led_elsewhere: true,
+                ..Maintained::default()
+            });
+        };
+        let mut slot = self.take_slot();
+        slot.attach_existing(location)?;
+        if !request.dry_run {
+            slot.attach_for_writing(location)?;
+        }
+        let session = slot.session()?;
+        let done = self.maintain_with(location, &guard, &session, request);
+        drop(session);
+        self.keep_slot(slot);
+        done
+    }
+
+    fn maintain_with(
+        &self,
+        location: &LakeLocation,
+        guard: &Guard,
+        session: &Session,
+        request: &MaintainRequest,
+    ) -> Result<Maintained, RunnerError> {
+        let alias = location.write_alias();
+        let frozen = self.freeze(&alias, guard, session, request)?;
+        let files = upkeep::file_spans(session, &alias)?;
+        let kept: Vec<SnapshotId> = frozen.decision.kept.iter().map(|kept| kept.id).collect();
+        let mut report = Maintained {
+            lake: Some(location.name.clone()),
+            kept: kept.len(),
+            young: frozen.decision.kept.iter().filter(|kept| kept.why == Why::Young).count(),
+            held: held_by(&frozen, |snapshots| bytes_held(&files, snapshots)),
+            bytes_freed: bytes_freed(&files, &kept),
+            expired: frozen.decision.expire.clone(),
+            ..Maintained::default()
+        };
+        if request.dry_run {
+            return Ok(report);
+        }
+        if !frozen.decision.expire.is_empty() {
+            let before = self.sample(&alias, session, &frozen)?;
+            self.keep_what_goes(location, session, &frozen.decision.expire)?;
+            self.settings.faults.reach(FaultPoint::Kept);
+            report.expired = self.expire(location, guard, session, &frozen.decision.expire)?;
+            report.kept = frozen.snapshots.len() - report.expired.len();
+            report.checked = before.len();
+            check_sample(&location.name, session, &before)?;
+        }
+        let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
+        let lane = location.lane();
+        let _pass = lane.enter()?;
+        report.files_deleted = upkeep::clean_files(session, &alias, self.older_than(&pins, request.grace))?;
+        self.settings.faults.reach(FaultPoint::Cleaned);
+        let a_day = Duration::from_secs(86_400);
+        report.orphans_deleted = upkeep::delete_orphans(session, &alias, self.older_than(&pins, a_day))?;
+        Ok(report)
+    }
+
+    /// Decides what may go; nothing that is made after this can be among it.
+    fn freeze(
+        &self,
+        alias: &str,
+        guard: &Guard,
+        session: &Session,
+        request: &MaintainRequest,
+    ) -> Result<Frozen, RunnerError> {
+        let keep_from_micros = ((self.settings.now)() - request.keep).timestamp_micros();
+        let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
+        let holds = holds_of(&pins);
+        let snapshots = lake::snapshots(session, alias)?;
+        let decision = decide(&RetentionFacts { snapshots: &snapshots, holds: &holds, keep_from_micros });
+        Ok(Frozen { snapshots, holds, decision })
+    }
+
+    /// Copies the stamps of `ids`, and when each table last changed in them, in a commit of its own.
+    fn keep_what_goes(
+        &self,
+        location: &LakeLocation,
+        session: &Session,
+        ids: &[SnapshotId],
+    ) -> Result<(), RunnerError> {
+        let alias = location.write_alias();
+        let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return Ok(()) };
+        let commits = lake::commits_between(session, &alias, SnapshotId(first.0 - 1), Some(*last))?;
+        let names = names_by_id(session, &alias)?;
+        let mut changes = LastChangesByName::new();
+        for commit in commits.iter().filter(|commit| ids.binary_search(&commit.snapshot).is_ok()) {
+            record(&mut changes, commit, &names);
+        }
+        let lane = location.lane();
+        let _pass = lane.enter()?;
+        let now = (self.settings.now)().timestamp_micros();
+        upkeep::keep(session, &alias, ids, &changes, now, &AttemptId(crate::new_id()))?;
+        Ok(())
+    }
+
+    /// Expires what of `ids` nobody holds by then, and returns what went.
+    fn expire(
+        &self,
+        location: &LakeLocation,
+        guard: &Guard,
+        session: &Session,
+        ids: &[SnapshotId],
+    ) -> Result<Vec<SnapshotId>, RunnerError> {
+        let alias = location.write_alias();
+        let lane = location.lane();
+        let mut gone = Vec::new();
+        for chunk in ids.chunks(CHUNK) {
+            let pass = lane.enter_exclusively()?;
+            let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
+            let free = still_free(chunk, &holds_of(&pins));
+            upkeep::expire(session, &alias, &free)?;
+            drop(pass);
+            gone.extend(free);
+            self.settings.faults.reach(FaultPoint::Expired);
+        }
+        Ok(gone)
+    }
+
+    /// Returns the moment before which nothing is read any more: `grace` ago, or before the oldest work in progress.
+    fn older_than(&self, pins: &[Pin], grace: Duration) -> i64 {
+        let in_flight = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
+        in_flight.chain([((self.settings.now)() - grace).timestamp_micros()]).min().unwrap_or(i64::MIN)
+    }
+
+    /// Counts tables at held snapshots; upkeep must not change what they say.
+    fn sample(&self, alias: &str, session: &Session, frozen: &Frozen) -> Result<Vec<Counted>, RunnerError> {
+        let is_old = |why: &Why| matches!(why, Why::Held(_) | Why::Head);
+        let held = frozen.decision.kept.iter().filter(|kept| is_old(&kept.why)).map(|kept| kept.id);
+        let mut counted = Vec::new();
+        let tables = lake::list_tables(session, alias)?;
+        let tables = || tables.iter().filter(|(_, _, _, is_view)| !is_view).take(SAMPLED.1);
+        for at in held.rev().take(SAMPLED.0) {
+            let mut rows = BTreeMap::new();
+            for (schema, table, ..) in tables() {
+                if lake::table_at(session, alias, schema, table, at)?.is_some() {
+                    let relation = lake::at_version(alias, schema, table, at);
+                    let count = count(session, &relation)?;
+                    rows.insert(relation, count);
+                }
+            }
+            counted.push(Counted { at, rows });
+        }
+        Ok(counted)
+    }
+}
+
+/// The rows of some tables at one snapshot.
+struct Counted {
+    at: SnapshotId,
+    rows: BTreeMap<String, i64>,
+}
+
+fn count(session: &Session, relation: &str) -> Result<i64, RunnerError> {
+    Ok(session
+        .one("count the rows of a held version", &format!("SELECT count(*) FROM {relation}"), |row| row.get(0))?)
+}
+
+fn check_sample(lake: &LakeName, session: &Session, before: &[Counted]) -> Result<(), RunnerError> {
+    for Counted { at, rows } in before {
+        for (relation, expected) in rows {
+            let found = count(session, relation)?;
+            if found != *expected {
+                let message = format!(
+                    "upkeep of lake `{lake}` has changed what snapshot {at} says: {relation} had {expected} rows and has \
+                     {found}; nothing more was deleted, please report it"
+                );
+                return Err(RunnerError::Usage { message });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn record(
+    changes: &mut LastChangesByName,
+    commit: &Commit,
+    names: &HashMap<pintail_core::id::TableId, Vec<(String, String)>>,
+) {
+    for name in changed_tables(&commit.changes, names) {
+        let last: &mut LastChange = changes.entry(name).or_default();
+        last.changed = last.changed.max(Some(commit.snapshot));
+    }
+    for name in dropped_tables(&commit.changes, names) {
+        let last: &mut LastChange = changes.entry(name).or_default();
+        last.dropped = last.dropped.max(Some(commit.snapshot));
+    }
+}
+
+/// Groups what is held by owner.
+fn held_by(frozen: &Frozen, bytes: impl Fn(&[SnapshotId]) -> u64) -> Vec<HeldBy> {
+    let mut owners: BTreeMap<&str, HeldBy> = BTreeMap::new();
+    for kept in &frozen.decision.kept {
+        let holds = match &kept.why {
+            Why::Held(holds) => holds.clone(),
+            Why::AfterWork(hold) => vec![*hold],
+            Why::Head | Why::Young => continue,
+        };
+        for position in holds {
+            let hold = &frozen.holds[position];
+            let owner = owners.entry(&hold.owner).or_insert_with(|| HeldBy {
+                owner: if hold.is_in_flight { format!("work in progress {}", hold.owner) } else { hold.owner.clone() },
+                reason: hold.reason.clone(),
+                snapshots: Vec::new(),
+                bytes: 0,
+            });
+            if owner.snapshots.last() != Some(&kept.id) {
+                owner.snapshots.push(kept.id);
+            }
+        }
+    }
+    let mut held: Vec<HeldBy> = owners.into_values().collect();
+    for owner in &mut held {
+        owner.bytes = bytes(&owner.snapshots);
+    }
+    held
+}
