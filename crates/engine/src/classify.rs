@@ -57,10 +57,14 @@ const PHRASES: &[(&str, ErrorClass)] = &[
     ("Failed to flush changes into DuckLake: database is locked", ErrorClass::Conflict),
     ("Failed to commit DuckLake transaction", ErrorClass::Conflict),
     ("database is locked", ErrorClass::Transient),
+    // Whoever opens a SQLite file in the moment in which its last user removes the write-ahead log is told this.
+    ("\"PRAGMA journal_mode=WAL\": disk I/O error", ErrorClass::Transient),
     ("Conflicting lock is held", ErrorClass::Transient),
     ("GetValueInternal on a value that is NULL", ErrorClass::Transient),
     ("Could not connect to server", ErrorClass::Transient),
     ("No space left on device", ErrorClass::User),
+    ("File too large", ErrorClass::User),
+    ("Disk quota exceeded", ErrorClass::User),
     ("database has been invalidated", ErrorClass::Bug),
 ];
 
@@ -123,6 +127,23 @@ impl EngineMessage {
         self.message.contains("attached in read-only mode")
     }
 
+    /// Returns whether the text says that a disk, a quota or the allowed size of a file is used up.
+    pub fn is_disk_full(&self) -> bool {
+        ["No space left on device", "Disk quota exceeded", "File too large"]
+            .iter()
+            .any(|phrase| self.message.contains(phrase))
+    }
+
+    /// Returns whether the text says that there is more to spill than the spill directory may hold.
+    pub fn is_spill_full(&self) -> bool {
+        self.message.contains("max_temp_directory_size")
+    }
+
+    /// Returns whether the text says that the memory limit is reached.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.kind.eq_ignore_ascii_case("Out of Memory")
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
@@ -155,8 +176,9 @@ fn split_kind(text: &str) -> (String, String) {
 /// Drops `LINE 1: …` and its caret: positions are shown in the user's own file instead.
 fn without_source_lines(message: &str) -> String {
     let end = message.find("\n\nLINE ").or_else(|| message.find("\nLINE ")).unwrap_or(message.len());
-    // How extensions are installed elsewhere is no advice here.
-    let end = message.find("\n\nPlease try installing").map_or(end, |advice| advice.min(end));
+    // How extensions are installed and limits are set elsewhere is no advice here.
+    let elsewhere = ["\n\nPlease try installing", "\nBy default, this setting utilizes", "\n\nPossible solutions:"];
+    let end = elsewhere.iter().filter_map(|advice| message.find(advice)).fold(end, usize::min);
     message[..end].trim().to_owned()
 }
 
@@ -205,6 +227,9 @@ mod tests {
             ErrorClass::Conflict
         );
         assert_eq!(class("Invalid Error: Failed to query: database is locked"), ErrorClass::Transient);
+        let opened =
+            "Invalid Error: Failed to probe DuckLake metadata: Failed to execute query \"PRAGMA journal_mode=WAL\": ";
+        assert_eq!(class(&format!("{opened}disk I/O error")), ErrorClass::Transient);
         assert_eq!(class("IO Error: Could not set lock: Conflicting lock is held"), ErrorClass::Transient);
         assert_eq!(class("INTERNAL Error: Calling GetValueInternal on a value that is NULL"), ErrorClass::Transient);
         assert_eq!(class("IO Error: server closed the connection unexpectedly"), ErrorClass::Transient);
@@ -234,6 +259,8 @@ mod tests {
             ErrorClass::Bug
         );
         assert_eq!(class("IO Error: Failed to write: No space left on device"), ErrorClass::User);
+        assert_eq!(class("IO Error: Could not write file \"/d/a\": File too large"), ErrorClass::User);
+        assert_eq!(class("IO Error: Could not write file \"/d/a\": Disk quota exceeded"), ErrorClass::User);
         assert_eq!(class("Binder Error: no such column"), ErrorClass::User);
     }
 
@@ -251,6 +278,22 @@ mod tests {
         let message = EngineMessage::parse(text);
         assert!(message.is_httpfs_needed());
         assert_eq!(message.message, "File s3://b/x requires the extension httpfs to be loaded");
+    }
+
+    #[test]
+    fn what_is_used_up_is_told_apart() {
+        let used_up = |text: &str| {
+            let message = EngineMessage::parse(text);
+            (message.is_disk_full(), message.is_spill_full(), message.is_out_of_memory())
+        };
+        assert_eq!(used_up("IO Error: Could not write file \"/d/a\": No space left on device"), (true, false, false));
+        let spill = "Out of Memory Error: failed to offload data block of size 256.0 KiB (768.0 KiB/976.5 KiB used).\n\
+                     This limit was set by the 'max_temp_directory_size' setting.\nBy default, this setting utilizes the \
+                     available disk space.\n\nPossible solutions:\n* Reducing the number of threads (SET threads=X)";
+        assert_eq!(used_up(spill), (false, true, true));
+        assert!(EngineMessage::parse(spill).message.ends_with("setting."), "advice for elsewhere is left out");
+        assert_eq!(used_up("Out of Memory Error: could not allocate block of size 256.0 KiB"), (false, false, true));
+        assert_eq!(used_up("Binder Error: no such column"), (false, false, false));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use pintail_core::id::SnapshotId;
+
 use crate::classify::{EngineMessage, ErrorClass};
 use crate::guard::GuardError;
 use crate::redact::Redactor;
@@ -141,6 +143,16 @@ pub enum EngineError {
         #[source]
         source: Box<EngineError>,
     },
+    /// A commit is stored whose files are gone.
+    #[error(
+        "the answer to COMMIT was lost: the lake has the commit as snapshot {snapshot}, but DuckLake took it for failed and removed its files, such as {file}"
+    )]
+    FilesLost {
+        /// The commit's snapshot.
+        snapshot: SnapshotId,
+        /// One of the files.
+        file: String,
+    },
     /// The commit did not land although no statement failed.
     #[error("COMMIT reported success but attempt {attempt} is not in the lake; nothing was written")]
     NotCommitted {
@@ -212,7 +224,8 @@ impl EngineError {
             EngineError::Postgres { class, .. } => *class,
             EngineError::TooFewConnections { .. } => ErrorClass::Transient,
             EngineError::Answer { .. } => ErrorClass::Bug,
-            EngineError::LibraryVersion { .. }
+            EngineError::FilesLost { .. }
+            | EngineError::LibraryVersion { .. }
             | EngineError::ExtensionMissing { .. }
             | EngineError::ExtensionBroken { .. }
             | EngineError::CatalogRefused { .. }

@@ -3,6 +3,8 @@
 //! In a release binary the points do nothing: only a build with debug assertions lets the face fill them in.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How long a step waits for other processes, all in all, before it gives up with nothing changed.
@@ -85,17 +87,29 @@ pub enum Fault {
     Panic,
 }
 
+/// A fault, where it happens, and at which time of reaching that point.
+#[derive(Clone, Debug)]
+struct Planned {
+    point: FaultPoint,
+    fault: Fault,
+    /// 1 for the first time; every time when absent.
+    nth: Option<u32>,
+    /// How often the point was reached, by whichever clone.
+    reached: Arc<AtomicU32>,
+}
+
 /// The faults of this process; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    points: Vec<(FaultPoint, Fault)>,
+    points: Vec<Planned>,
     patience: Option<Duration>,
 }
 
 impl Faults {
     /// Reads `point=kill`, `point=panic` or `point=pause:<folder>`, separated by `;`: with `pause`,
-    /// `<folder>/<point>.reached` is written and `<folder>/<point>.release` awaited. `patience=<milliseconds>` shortens
-    /// the wait for other processes.
+    /// `<folder>/<point>.reached` is written and `<folder>/<point>.release` awaited. `point*3=kill` means the third time
+    /// that the point is reached, by any step, and no other. `patience=<milliseconds>` shortens the wait for other
+    /// processes.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut faults = Self::default();
         for part in text.split(';').filter(|part| !part.is_empty()) {
@@ -105,6 +119,10 @@ impl Faults {
                 faults.patience = Some(Duration::from_millis(millis));
                 continue;
             }
+            let (name, nth) = match name.split_once('*') {
+                Some((name, nth)) => (name, Some(nth.parse().map_err(|_| format!("`{nth}` is no number"))?)),
+                None => (name, None),
+            };
             let point = FaultPoint::ALL
                 .into_iter()
                 .chain(FaultPoint::UPKEEP)
@@ -119,7 +137,7 @@ impl Faults {
                 },
                 _ => return Err(format!("`{action}` is none of kill, panic and pause:<folder>")),
             };
-            faults.points.push((point, fault));
+            faults.points.push(Planned { point, fault, nth, reached: Arc::default() });
         }
         Ok(faults)
     }
@@ -131,9 +149,10 @@ impl Faults {
 
     /// Marks that `point` was reached, and does what the test asked for there.
     pub fn reach(&self, point: FaultPoint) {
-        for (at, fault) in &self.points {
-            if *at == point {
-                act(fault);
+        for planned in self.points.iter().filter(|planned| planned.point == point) {
+            let time = planned.reached.fetch_add(1, Ordering::Relaxed) + 1;
+            if planned.nth.is_none_or(|nth| nth == time) {
+                act(&planned.fault);
             }
         }
     }
@@ -166,12 +185,24 @@ mod tests {
     #[test]
     fn faults_are_read_and_wrong_ones_named() {
         let faults = Faults::parse("staged=kill;committed=pause:/x").unwrap();
-        assert_eq!(faults.points[0], (FaultPoint::Staged, Fault::Kill));
-        assert!(matches!(&faults.points[1], (FaultPoint::Committed, Fault::Pause { .. })));
+        assert_eq!((faults.points[0].point, &faults.points[0].fault), (FaultPoint::Staged, &Fault::Kill));
+        assert!(matches!(&faults.points[1].fault, Fault::Pause { .. }));
+        assert_eq!(Faults::parse("staged*x=kill").unwrap_err(), "`x` is no number");
         assert_eq!(Faults::parse("stagd=kill").unwrap_err(), "`stagd` is no fault point");
         assert_eq!(Faults::parse("staged=die").unwrap_err(), "`die` is none of kill, panic and pause:<folder>");
         assert_eq!(Faults::parse("patience=250").unwrap().patience(), Duration::from_millis(250));
         assert_eq!(Faults::parse("patience=long").unwrap_err(), "`long` is no number of milliseconds");
         assert_eq!(Faults::default().patience(), Duration::from_secs(120));
+    }
+    #[test]
+    fn a_fault_for_the_third_time_happens_once() {
+        let faults = Faults::parse("written*3=panic").unwrap();
+        let panics = |faults: &Faults| {
+            let reach = std::panic::AssertUnwindSafe(|| faults.reach(FaultPoint::Written));
+            std::panic::catch_unwind(reach).is_err()
+        };
+        // Whoever reaches the point counts, through every clone.
+        let reached: Vec<bool> = (0..5).map(|_| panics(&faults.clone())).collect();
+        assert_eq!(reached, [false, false, true, false, false]);
     }
 }

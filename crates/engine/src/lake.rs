@@ -4,11 +4,14 @@
 //! table functions cost ten times that.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use backon::{BlockingRetryable as _, ExponentialBuilder};
 use pintail_core::id::{LakeName, SnapshotId, TableId};
 use pintail_core::schema::{Column, Schema};
 use pintail_core::sql::{Ident, Literal, Relation};
 
+use crate::classify::ErrorClass;
 use crate::error::EngineError;
 use crate::instance::Instance;
 use crate::lane::Lane;
@@ -18,6 +21,7 @@ use crate::session::Session;
 
 mod commits;
 mod create;
+mod lost;
 pub mod maintain;
 mod named;
 mod server;
@@ -25,6 +29,8 @@ mod slices;
 mod versions;
 
 pub use server::ServerFacts;
+
+pub use lost::lost_file;
 
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
 pub use named::{Named, named};
@@ -246,7 +252,15 @@ impl LakeLocation {
             Ident::new(alias),
             Literal::new(self.data.clone()),
         );
-        session.batch(purpose, &sql)
+        // Only a file is opened by many at once; a server that is away is waited for by those who know for how long.
+        let is_busy_file = |error: &EngineError| self.needs_keeper() && error.class() == ErrorClass::Transient;
+        let attach = || session.batch(purpose, &sql);
+        attach
+            .retry(
+                ExponentialBuilder::default().with_min_delay(Duration::from_millis(5)).with_max_times(8).with_jitter(),
+            )
+            .when(is_busy_file)
+            .call()
     }
 }
 

@@ -79,7 +79,12 @@ impl<'a> WriteTransaction<'a> {
         }
         let found = self.look_up(words.attempt);
         match (found, sent) {
-            (Ok(Some(snapshot)), _) => Ok(snapshot),
+            (Ok(Some(snapshot)), Ok(())) => Ok(snapshot),
+            // DuckLake takes a COMMIT without an answer for a failed one, and removes the files that it had written.
+            (Ok(Some(snapshot)), Err(_)) => match lake::lost_file(self.session, &self.alias, snapshot)? {
+                None => Ok(snapshot),
+                Some(file) => Err(EngineError::FilesLost { snapshot, file }),
+            },
             (Ok(None), Err(error)) => Err(error),
             (Ok(None), Ok(())) => Err(EngineError::NotCommitted { attempt: words.attempt.to_string() }),
             (Err(source), _) => {

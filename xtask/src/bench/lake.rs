@@ -33,6 +33,11 @@ impl Project {
         })
     }
 
+    /// Writes pintail.toml.
+    pub fn config(&self, text: &str) -> anyhow::Result<()> {
+        Ok(fs::write(self.folder.join("pintail.toml"), text)?)
+    }
+
     /// Writes the script `name`.
     pub fn script(&self, name: &str, text: &str) -> anyhow::Result<()> {
         Ok(fs::write(self.folder.join("pipelines").join(format!("{name}.sql")), text)?)

@@ -9,6 +9,7 @@ mod backfill;
 mod graph;
 mod lake;
 mod measure;
+mod memory;
 mod scripts;
 mod start;
 mod table;
@@ -49,8 +50,26 @@ const BENCHMARKS: &[Benchmark] = &[
     versions::DIFF,
 ];
 
-/// The one that has no plain side.
-const BACKFILL: &str = "backfill-365";
+/// One that has no plain side, and writes a report of its own.
+struct Report {
+    name: &'static str,
+    about: &'static str,
+    report: fn(&Bench) -> anyhow::Result<String>,
+}
+
+/// The reports in the order in which they run, after the benchmarks.
+const REPORTS: &[Report] = &[
+    Report {
+        name: "backfill-365",
+        about: "time per partition of a backfill of 365 days, first to last, by phase",
+        report: backfill::report,
+    },
+    Report {
+        name: "merge-20m-512mb",
+        about: "a merge of 20 million rows with a memory limit of 512 MB: time and peak resident size",
+        report: memory::report,
+    },
+];
 
 /// What every benchmark gets.
 struct Bench {
@@ -83,13 +102,14 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Res
         for benchmark in BENCHMARKS {
             println!("{:<14} {}", benchmark.name, benchmark.about);
         }
-        println!("{BACKFILL:<14} time per partition of a backfill of 365 days, first to last, by phase");
+        for report in REPORTS {
+            println!("{:<14} {}", report.name, report.about);
+        }
         return Ok(());
     }
-    let (backfills, named): (Vec<String>, Vec<String>) =
-        arguments.names.iter().cloned().partition(|name| name == BACKFILL);
+    let (reports, named): (Vec<String>, Vec<String>) =
+        arguments.names.iter().cloned().partition(|name| REPORTS.iter().any(|report| report.name == name));
     let is_everything = arguments.names.is_empty();
-    let reports_backfill = is_everything || !backfills.is_empty();
     let chosen = if is_everything || !named.is_empty() { choose(&named)? } else { Vec::new() };
     setup::ensure(repository, &[Set::Engine])?;
     process::run(process::cargo(repository).args(["build", "--release", "--workspace", "--bins", "--examples"]))?;
@@ -107,9 +127,9 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Res
     if !outcomes.is_empty() {
         print!("{}", table::render(&outcomes));
     }
-    if reports_backfill {
-        eprintln!("{BACKFILL}: 365 daily partitions, whether they stay flat");
-        print!("{}", backfill::report(&bench)?);
+    for report in REPORTS.iter().filter(|report| is_everything || reports.iter().any(|name| name == report.name)) {
+        eprintln!("{}: {}", report.name, report.about);
+        print!("{}", (report.report)(&bench)?);
     }
     Ok(())
 }
@@ -121,7 +141,8 @@ fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Benchmark>> {
     let mut chosen = Vec::new();
     for name in names {
         let Some(benchmark) = BENCHMARKS.iter().find(|benchmark| benchmark.name == name) else {
-            let known: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+            let reports = REPORTS.iter().map(|report| report.name);
+            let known: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).chain(reports).collect();
             bail!("there is no benchmark `{name}`; there are: {}", known.join(", "));
         };
         chosen.push(benchmark);

@@ -2,6 +2,7 @@
 //! committed now, and what to do next.
 
 use pintail_core::diagnostic::Code;
+use pintail_core::id::SnapshotId;
 use pintail_core::source::Span;
 use pintail_core::write::ErrorClass;
 use pintail_engine::EngineError;
@@ -98,6 +99,17 @@ impl StepFailure {
         }
     }
 
+    /// Says what is live after a commit whose files are gone.
+    fn without_files(self, snapshot: SnapshotId) -> Self {
+        let committed = format!(
+            "snapshot {snapshot} is live and cannot be read; the version before it can, by `query --at {}`",
+            snapshot.0 - 1
+        );
+        let help = "`pintail run --select <script> --full-refresh` writes the table anew, or `pintail rollback` brings the \
+                    version before it back";
+        Self { stage: "commit".to_owned(), committed, ..self }.with_help(help)
+    }
+
     /// Adds what to do about it.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -187,7 +199,11 @@ impl From<EngineError> for StepFailure {
             [one] => Some(format!("did you mean `{one}`?")),
             several => Some(format!("near names: {}", several.join(", "))),
         };
-        Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() }
+        let failure = Self { class, code, stage, message, span: None, help, sample: None, committed: String::new() };
+        match error {
+            EngineError::FilesLost { snapshot, .. } => failure.without_files(snapshot),
+            _ => failure,
+        }
     }
 }
 
@@ -196,6 +212,21 @@ fn known_help(message: &EngineMessage) -> Option<&'static str> {
     if message.is_locked() {
         return Some(
             "another program has the lake's catalog open for writing: close it or wait for it, then run again",
+        );
+    }
+    if message.is_disk_full() {
+        return Some("make room where the named file lies, then run again: nothing has to be cleaned up by hand");
+    }
+    if message.is_spill_full() {
+        return Some(
+            "what does not fit into memory goes to `temp_directory`, up to `temp_limit` and up to the room on its disk: raise \
+             `temp_limit` under [run] in pintail.toml (the slots share it), make room, or raise `memory_limit`",
+        );
+    }
+    if message.is_out_of_memory() {
+        return Some(
+            "raise `memory_limit` under [run] in pintail.toml, or use fewer `slots`, which share it; what can be spilled goes \
+             to `temp_directory`, up to `temp_limit`",
         );
     }
     if message.is_httpfs_needed() {

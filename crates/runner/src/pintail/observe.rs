@@ -11,7 +11,7 @@ use pintail_core::sql::stamp::{StampEntry, from_extra_info};
 use pintail_engine::guard::{OwnerId, is_owner_alive};
 use pintail_engine::lake::{self, Commit};
 use pintail_engine::{LakeLocation, Session, object_store};
-use pintail_store::{LakeStamp, Materialization, RunEnd, RunStatus, SliceState};
+use pintail_store::{LakeStamp, Materialization, RunEnd, RunStatus, SliceState, WriteError};
 
 use super::changes::{Reading, read_changes};
 use super::{Pintail, RunnerError};
@@ -182,8 +182,12 @@ impl Pintail {
                     finished: (self.settings.now)(),
                     error: Some("its process ended before the run did".to_owned()),
                 };
-                self.runtime.block_on(self.store.finish_run(&run.id, &end))?;
-                crashed += 1;
+                match self.runtime.block_on(self.store.finish_run(&run.id, &end)) {
+                    Ok(()) => crashed += 1,
+                    // Another process that starts now has closed it meanwhile.
+                    Err(WriteError::NotOpen { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         Ok(crashed)

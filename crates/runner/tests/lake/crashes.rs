@@ -112,7 +112,7 @@ fn assert_recovered(pintail: &Pintail, point: &FaultPoint) {
 }
 
 /// What the store remembers is what the lake's own stamps say.
-fn assert_store_agrees_with_lake(folder: &Folder) {
+pub fn assert_store_agrees_with_lake(folder: &Folder) {
     let lake = LakeName("main".to_owned());
     let pintail = open(folder.path(), "");
     let remembered = pintail.block_on(pintail.store().state_fingerprint(&lake)).unwrap();

@@ -89,9 +89,19 @@ impl Work {
         self.word(format!("days={count},{player},{players},{}", meeting.display()))
     }
 
+    /// Runs everything `runs` times, for a day that all `players` share and for one of its own in turn.
+    pub fn storm(self, runs: u32, meeting: &Path, player: u32, players: u32) -> Self {
+        self.word(format!("storm={runs},{player},{players},{}", meeting.display()))
+    }
+
     /// Opens the project, then meets the other `players`, then runs.
     pub fn meet(self, meeting: &Path, player: u32, players: u32) -> Self {
         self.word(format!("meet={player},{players},{}", meeting.display()))
+    }
+
+    /// Says in the end how much memory was resident at most, in bytes.
+    pub fn peak(self) -> Self {
+        self.word("peak".to_owned())
     }
 
     /// Starts the process behind shell commands, such as limits.
@@ -142,6 +152,22 @@ impl Process {
         use std::os::unix::process::ExitStatusExt;
         let output = self.output();
         assert_eq!(output.status.signal(), Some(9), "{}\n{:?}", lines(&output).join("\n"), output);
+    }
+
+    /// Sends the signal `name`, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
+        assert!(sent.success(), "the process takes signals while it lives");
+    }
+
+    /// Waits until the process has ended, well or by SIGKILL, and returns whether it was killed.
+    pub fn ended(self) -> bool {
+        use std::os::unix::process::ExitStatusExt;
+        let output = self.output();
+        let is_killed = output.status.signal() == Some(9);
+        assert!(is_killed || output.status.success(), "{}\n{output:?}", lines(&output).join("\n"));
+        is_killed
     }
 
     /// Kills the process at once, if it still lives.
@@ -252,6 +278,7 @@ fn works_on_a_project_when_started_as_a_process() {
     let words = std::env::var(WORK).unwrap();
     let pintail = open(Path::new(&folder), &std::env::var(FAULTS).unwrap());
     let mut request = PlanRequest::default();
+    let mut tells_peak = false;
     for word in words.split(';').filter(|word| !word.is_empty()) {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let parts: Vec<&str> = value.split(',').collect();
@@ -259,6 +286,7 @@ fn works_on_a_project_when_started_as_a_process() {
             ("force", _) => request.force = true,
             ("maintain", _) => return drop(pintail.maintain(&crate::harness::upkeep()).unwrap()),
             ("atomic", _) => request.atomic = true,
+            ("peak", _) => tells_peak = true,
             ("partition", [partition]) => request.partition = Some((*partition).to_owned()),
             ("backfill", [script, from, to]) => {
                 let range = BackfillRange {
@@ -284,10 +312,25 @@ fn works_on_a_project_when_started_as_a_process() {
                     meet(Path::new(folder), day, player, players);
                 });
             }
+            ("storm", [runs, player, players, folder]) => {
+                let player = player.parse().unwrap();
+                meet(Path::new(folder), "start", player, players.parse().unwrap());
+                return work_storm(&pintail, runs.parse().unwrap(), player);
+            }
             _ => panic!("no work is called {word}"),
         }
     }
     tell(&pintail, &request);
+    if tells_peak {
+        println!("\ntold: peak: {}", peak_resident_bytes());
+    }
+}
+
+/// Returns the most memory that this process has had resident, as the kernel counts it.
+fn peak_resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 fn tell_job(summary: Result<BackfillSummary, RunnerError>) {
@@ -303,6 +346,14 @@ fn work_days(pintail: &Pintail, count: u32, meet: impl Fn(&str)) {
         let day = day.to_string();
         meet(&day);
         tell(pintail, &PlanRequest { partition: Some(day), force: true, ..PlanRequest::default() });
+    }
+}
+
+fn work_storm(pintail: &Pintail, runs: u32, player: u32) {
+    for round in 0..runs {
+        let day = if round % 2 == 0 { 1 } else { 2 + player };
+        let partition = Some(format!("2026-01-{day:02}"));
+        tell(pintail, &PlanRequest { partition, force: true, ..PlanRequest::default() });
     }
 }
 

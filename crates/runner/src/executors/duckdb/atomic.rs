@@ -177,6 +177,10 @@ fn in_transaction(
     if let Some(ended) = landed_before(&transaction, attempts).map_err(at_first)? {
         return Ok(ended);
     }
+    if let Some(ended) = appended_by_another(&transaction, attempts).map_err(at_first)? {
+        transaction.roll_back();
+        return Ok(ended);
+    }
     bench.find_absent(&alias, new_targets).map_err(at_first)?;
     let mut written: Vec<(StampEntry, Schema)> = Vec::new();
     for (at, attempt) in attempts.iter_mut().enumerate() {
@@ -307,6 +311,26 @@ fn landed_before(
                 entries.into_iter().map(|entry| Ended::Landed(Box::new(Landed { snapshot, entry, schema: None })));
             return Ok(Some(ended.collect()));
         }
+    }
+    Ok(None)
+}
+
+/// Returns how each step ended when another run has written, since this one was planned, a slice to which this one would
+/// append: it has appended the same input. What is replaced or merged is read anew, so nothing else can be repeated.
+fn appended_by_another(
+    transaction: &WriteTransaction<'_>,
+    attempts: &[Attempt<'_>],
+) -> Result<Option<Vec<Ended>>, StepFailure> {
+    let appends =
+        |attempt: &&Attempt<'_>| matches!(attempt.strategy(), WriteStrategy::Append) && !attempt.script.reads_target();
+    for attempt in attempts.iter().filter(appends) {
+        let found = commit::check_commits(attempt, transaction, transaction.snapshot(), None)?;
+        let Some(Ended::Superseded { snapshot, run }) = found else { continue };
+        for unbegun in &attempts[1..] {
+            unbegun.record_beginning()?;
+        }
+        let superseded = |_: &Attempt<'_>| Ended::Superseded { snapshot, run: run.clone() };
+        return Ok(Some(attempts.iter().map(superseded).collect()));
     }
     Ok(None)
 }

@@ -235,8 +235,9 @@ pub fn sample(session: &Session, sql: &str) -> Result<Sample, StepFailure> {
     Ok(Sample { columns: result.column_names(), rows: result.text_rows()? })
 }
 
-/// Sends the write and counts. A write without any effect touches the fence, so that it has a snapshot to be stamped;
-/// where the catalog sees no conflict between two writes that delete nothing, such a write touches it too.
+/// Sends the write and counts. A write without any effect touches the fence, so that it has a snapshot to be stamped.
+/// Where transactions overlap every write touches it: DuckLake sees no conflict between two writes that delete nothing, nor
+/// between a change of shape and an insert before it, and a table that is made anew swallows every write before it.
 fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape) -> Result<Counts, StepFailure> {
     let mut counts = Counts::default();
     for statement in &shape.statements {
@@ -252,8 +253,8 @@ fn send(attempt: &Attempt<'_>, transaction: &WriteTransaction<'_>, shape: &Shape
             Effect::None => {}
         }
     }
-    let needs_fence = counts.inserted == 0 || !attempt.lake.conflicts_on_empty_delete();
-    if counts.deleted == 0 && !counts.ddl && needs_fence {
+    let is_nothing = counts.deleted == 0 && counts.inserted == 0 && !counts.ddl;
+    if is_nothing || !attempt.lake.conflicts_on_empty_delete() {
         transaction.run(&fence(&attempt.alias, attempt.asset))?;
     }
     Ok(counts)
