@@ -23,6 +23,8 @@ A first project:
   pintail run                            does exactly that
   pintail query 'FROM example'           add --at <snapshot> to read an older version
 
+Scripts write lake tables (ducklake://), Postgres tables (datatable://, also from .pg.sql) and Parquet files (s3://, volume://).
+
 Exit codes:
   0 ok, 1 failed steps or tests, 2 usage, 3 errors in the project, 4 something is missing or broken"
 )]
@@ -86,7 +88,7 @@ pub enum Command {
     Status(commands::status::StatusArgs),
     /// Do what is due
     Run(commands::run::RunArgs),
-    /// Make a range of partitions of one script
+    /// Make partitions of one script, as a job that can be resumed
     Backfill(commands::backfill::BackfillArgs),
     /// Show what a script's query gives, without writing it
     Preview(commands::preview::PreviewArgs),

@@ -148,6 +148,27 @@ impl Session {
         })
     }
 
+    /// Hands the batches of a query to `each` one by one, without holding the whole result.
+    ///
+    /// The query must not be able to fail once it has begun, so it reads plain columns of a table and nothing interrupts
+    /// it: the engine has no way to report a failure in the middle of a stream.
+    pub fn stream<E>(
+        &self,
+        purpose: &'static str,
+        sql: &str,
+        mut each: impl FnMut(&RecordBatch) -> Result<(), E>,
+    ) -> Result<Result<(), E>, EngineError> {
+        self.timed(purpose, sql, || {
+            let mut prepared = self.connection.prepare(sql)?;
+            for batch in prepared.stream_arrow([])? {
+                if let Err(stopped) = each(&batch) {
+                    return Ok(Err(stopped));
+                }
+            }
+            Ok(Ok(()))
+        })
+    }
+
     /// Returns the columns of `query` as `(name, type)`, without running it.
     pub fn describe(&self, query: &str) -> Result<Vec<(String, String)>, EngineError> {
         self.rows("describe the columns", &format!("DESCRIBE {query}"), |row| Ok((row.get(0)?, row.get(1)?)))

@@ -2,31 +2,45 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a case is a failed test")]
 
-mod server;
 mod suite;
+
+use std::time::{Duration, Instant};
 
 use pintail_core::id::ProjectName;
 use pintail_store::{ErrorClass, OpenError, RunEnd, RunStatus, Store, StoreLocation};
-use server::Database;
-use sqlx::{Connection as _, Row as _};
-use suite::Backend as _;
+use pintail_testkit::services::{Database, database, private_postgres};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection, Row as _};
 use suite::sample::{begin, entry, minute, new_run, run_id, slices, success, write};
 
-impl suite::Backend for Database {
+/// The database of one case.
+struct Fresh(Database);
+
+impl suite::Backend for Fresh {
     async fn fresh() -> Self {
-        Database::create().await
+        Self(database())
     }
 
     async fn open(&self) -> Store {
-        open(self).await.unwrap()
+        open(&self.0).await.unwrap()
     }
 }
 
-async fn open(database: &Database) -> Result<Store, OpenError> {
-    Store::open(&database.location(), ProjectName("shop".into())).await
+fn location(database: &Database) -> StoreLocation {
+    let password = Some(database.password()).filter(|password| !password.is_empty()).map(Into::into);
+    StoreLocation::Postgres { connection: database.connection_without_password(), password }
 }
 
-suite::run_on!(Database);
+async fn open(database: &Database) -> Result<Store, OpenError> {
+    Store::open(&location(database), ProjectName("shop".into())).await
+}
+
+async fn connect(database: &Database) -> PgConnection {
+    let options: PgConnectOptions = database.url().parse().unwrap();
+    PgConnection::connect_with(&options).await.unwrap()
+}
+
+suite::run_on!(Fresh);
 
 /// Everything that the schema declares, one line for each column, constraint, index and view.
 async fn declared(database: &Database) -> Vec<String> {
@@ -42,18 +56,18 @@ async fn declared(database: &Database) -> Vec<String> {
         UNION ALL
         SELECT concat_ws(' ', 'view', viewname, definition) FROM pg_views WHERE schemaname = 'pintail_store'
         ORDER BY 1";
-    let mut connection = database.connect().await;
+    let mut connection = connect(database).await;
     let rows = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
     rows.iter().map(|row| row.get("line")).collect()
 }
 
 #[tokio::test]
 async fn migrations_applied_twice_equal_the_full_schema() {
-    let migrated = Database::create().await;
+    let migrated = database();
     open(&migrated).await.unwrap().close().await;
     open(&migrated).await.unwrap().close().await;
-    let full = Database::create().await;
-    let mut connection = full.connect().await;
+    let full = database();
+    let mut connection = connect(&full).await;
     sqlx::raw_sql("CREATE SCHEMA pintail_store; SET search_path = pintail_store")
         .execute(&mut connection)
         .await
@@ -67,14 +81,14 @@ async fn migrations_applied_twice_equal_the_full_schema() {
 /// But for the proofs of commits, which SQLite does not need.
 #[tokio::test]
 async fn both_backends_have_the_same_tables_and_columns() {
-    let database = Database::create().await;
+    let database = database();
     open(&database).await.unwrap();
     let sql = "
         SELECT table_name::text AS name, string_agg(column_name, ' ' ORDER BY ordinal_position) AS columns
         FROM information_schema.columns WHERE table_schema = 'pintail_store' AND table_name <> 'write_proof'
         GROUP BY table_name
         ORDER BY table_name COLLATE \"C\"";
-    let rows = sqlx::query(sql).fetch_all(&mut database.connect().await).await.unwrap();
+    let rows = sqlx::query(sql).fetch_all(&mut connect(&database).await).await.unwrap();
     let of_postgres: Vec<(String, String)> = rows.iter().map(|row| (row.get("name"), row.get("columns"))).collect();
 
     let folder = tempfile::tempdir().unwrap();
@@ -94,10 +108,10 @@ async fn both_backends_have_the_same_tables_and_columns() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_can_create_one_store_at_once() {
-    let database = Database::create().await;
+    let database = database();
     let opened: Vec<_> = (0..8)
         .map(|_| {
-            let location = database.location();
+            let location = location(&database);
             tokio::spawn(async move { Store::open(&location, ProjectName("shop".into())).await.map(drop) })
         })
         .collect();
@@ -108,8 +122,8 @@ async fn many_can_create_one_store_at_once() {
 
 #[tokio::test]
 async fn another_programs_schema_is_refused_and_left_as_it_was() {
-    let database = Database::create().await;
-    let mut connection = database.connect().await;
+    let database = database();
+    let mut connection = connect(&database).await;
     let sql = "CREATE SCHEMA pintail_store; CREATE TABLE pintail_store.bookmark (url TEXT)";
     sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
     let error = open(&database).await.unwrap_err();
@@ -121,19 +135,18 @@ async fn another_programs_schema_is_refused_and_left_as_it_was() {
 
 #[tokio::test]
 async fn a_newer_store_is_refused_with_both_versions() {
-    let database = Database::create().await;
+    let database = database();
     open(&database).await.unwrap().close().await;
     let sql = "INSERT INTO pintail_store.pintail_store (version) VALUES (99)";
-    sqlx::query(sql).execute(&mut database.connect().await).await.unwrap();
+    sqlx::query(sql).execute(&mut connect(&database).await).await.unwrap();
     let error = open(&database).await.unwrap_err();
     assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_place_that_is_not_there_is_named_without_its_password() {
-    let database = Database::create().await;
-    let StoreLocation::Postgres { connection, .. } = database.location() else { panic!() };
-    let connection = connection.replace(database.name(), "no_such_database");
+    let database = database();
+    let connection = database.connection_without_password().replace(&database.name, "no_such_database");
     let location = StoreLocation::Postgres { connection, password: Some("hunter2".into()) };
     let error = Store::open(&location, ProjectName("shop".into())).await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::User, "{error:?}");
@@ -146,9 +159,9 @@ async fn a_place_that_is_not_there_is_named_without_its_password() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn projects_of_one_store_do_not_wait_for_each_other() {
-    let database = Database::create().await;
-    let shop = database.open().await;
-    let mut holder = database.connect().await;
+    let database = database();
+    let shop = open(&database).await.unwrap();
+    let mut holder = connect(&database).await;
     let mut tx = holder.begin().await.unwrap();
     let sql = "SELECT pg_advisory_xact_lock(1885957748, hashtext('cellar'))";
     sqlx::query(sql).execute(&mut *tx).await.unwrap();
@@ -156,28 +169,41 @@ async fn projects_of_one_store_do_not_wait_for_each_other() {
     let cellar = shop.for_project(ProjectName("cellar".into()));
     let waiting = tokio::spawn(async move { cellar.begin_run(&new_run("r1", 0)).await });
     // It waits for the lock, which the server can tell; then it goes on.
-    server::until(&database, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", 1).await;
+    let waiting_for_locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let begun = Instant::now();
+    while database.sql(waiting_for_locks) != "1" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the other project never waited");
+    }
     tx.rollback().await.unwrap();
     waiting.await.unwrap().unwrap();
 }
 
+/// Ends every other connection to the database, as an administrator would.
+fn end_connections(database: &Database) {
+    database.sql(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_the_server_ends_are_replaced() {
-    let database = Database::create().await;
-    let store = database.open().await;
+    let database = database();
+    let store = open(&database).await.unwrap();
     begin(&store, &[("s1", "orders", None)]).await;
-    database.end_connections().await;
+    end_connections(&database);
     write(&store, entry("a1", "s1", "orders", None), 5, 3).await;
-    database.end_connections().await;
+    end_connections(&database);
     assert_eq!(slices(&store).await, "orders materialized@5 attempt=a1\n");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_of_the_server_in_the_middle_of_writes_loses_and_doubles_nothing() {
+async fn a_crash_of_the_server_in_the_middle_of_writes_loses_and_doubles_nothing() {
     const STEPS: i64 = 40;
-    let own = server::Own::start();
-    let database = own.database().await;
-    let store = database.open().await;
+    let mut own = private_postgres();
+    let database = own.database();
+    let store = open(&database).await.unwrap();
     let steps: Vec<(String, String)> = (0..STEPS).map(|at| (format!("s{at}"), format!("t{at}"))).collect();
     let planned: Vec<(&str, &str, Option<&str>)> =
         steps.iter().map(|(step, asset)| (step.as_str(), asset.as_str(), None)).collect();
@@ -194,7 +220,8 @@ async fn a_restart_of_the_server_in_the_middle_of_writes_loses_and_doubles_nothi
     while store.current_slices(None).await.unwrap().len() < 5 {
         tokio::task::yield_now().await;
     }
-    own.restart();
+    own.kill();
+    own.resume().unwrap();
     writer.await.unwrap();
     assert_eq!(i64::try_from(store.current_slices(None).await.unwrap().len()).unwrap(), STEPS);
     assert_eq!(i64::try_from(store.undelivered(1000).await.unwrap().len()).unwrap(), STEPS);
@@ -204,8 +231,8 @@ async fn a_restart_of_the_server_in_the_middle_of_writes_loses_and_doubles_nothi
 
 #[tokio::test]
 async fn text_that_postgres_cannot_hold_is_kept_but_for_its_nul() {
-    let database = Database::create().await;
-    let store = database.open().await;
+    let database = database();
+    let store = open(&database).await.unwrap();
     begin(&store, &[("s1", "orders", None)]).await;
     store.start_attempt(&suite::sample::new_attempt("a1", "s1", 1, 1)).await.unwrap();
     let mut record = success(entry("a1", "s1", "orders", None), 5, 3);

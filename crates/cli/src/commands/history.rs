@@ -78,8 +78,11 @@ pub fn version_list(versions: &[Materialization]) -> String {
         ("run", Align::Left),
     ]);
     let row = |version: &Materialization| {
-        let mut row =
-            vec![or_dash(version.snapshot), moment(version.finished), version.status.as_str().replace('_', " ")];
+        let mut row = vec![
+            or_dash(version.snapshot.filter(|_| is_numbered(version))),
+            moment(version.finished),
+            version.status.as_str().replace('_', " "),
+        ];
         if is_partitioned {
             row.push(or_dash(version.partition.as_ref()));
         }
@@ -169,4 +172,10 @@ pub fn run_json(run: &Run) -> Value {
             .collect::<serde_json::Map<_, _>>(),
         "error": run.error,
     })
+}
+
+/// The version of a file is a time, which stands in the next column.
+fn is_numbered(version: &Materialization) -> bool {
+    let is_file = |place: &str| place.starts_with("s3://") || place.starts_with("volume://");
+    !version.lake.as_ref().is_some_and(|place| is_file(place.as_str()))
 }

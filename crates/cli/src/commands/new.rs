@@ -96,6 +96,10 @@ pub fn run(args: &NewArgs, app: &App) -> Result<Exit, Failure> {
     if args.partitioned.is_some() && args.output == Output::None {
         return Err(Failure::usage("`--partitioned` needs a script that writes something"));
     }
+    if args.language == ScriptLanguage::Postgres && !matches!(args.output, Output::Datatable | Output::None) {
+        return Err(Failure::usage("a Postgres script writes a table of its own database")
+            .with_hint("`pintail new postgres datatable <name>`, or DuckDB SQL for other targets"));
+    }
     let root = app.root()?;
     let path = format!("pipelines/{}{}", args.name, args.language.ending());
     if root.join(&path).exists() {

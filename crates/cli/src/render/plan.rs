@@ -63,6 +63,7 @@ pub fn totals(plan: &Plan) -> String {
 pub fn hint(hint: &Hint) -> String {
     let (script, missing, from, to) = match hint {
         Hint::Backfill { script, missing, from, to } => (script, missing, from, to),
+        Hint::Unreachable { message } => return format!("{message}; what was remembered of it stands"),
         Hint::LeftOut { script, reason } => return format!("`{script}` is left out: {reason}"),
         Hint::More { script, left, states } => {
             let states: Vec<&str> = states.iter().map(|state| state.word()).collect();
@@ -110,6 +111,7 @@ pub fn step_json(index: usize, step: &Step) -> Value {
 pub fn hint_json(hint: &Hint) -> Value {
     let (script, missing, from, to) = match hint {
         Hint::Backfill { script, missing, from, to } => (script, missing, from, to),
+        Hint::Unreachable { message } => return json!({"kind": "unreachable", "message": message}),
         Hint::LeftOut { script, reason } => {
             return json!({"kind": "left_out", "script": script.as_str(), "reason": reason});
         }

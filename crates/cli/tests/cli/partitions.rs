@@ -151,8 +151,9 @@ fn equal_warnings_of_partitions_are_one_line() {
             3 partitions to make
             materialized  events_daily 2026-01-01  1 row, snapshot 2 (<time>)
             materialized  events_daily 2026-01-02  1 row, snapshot 3 (<time>)
-            materialized  events_daily 2026-01-03  1 row, snapshot 4 (<time>)
+            materialized  events_daily 2026-01-03  1 row, snapshot 3 (<time>)
             warning: events_daily, 2 partitions from 2026-01-01 on: test `expression "n = 2"` found 2 rows; it only warns, so the writes went on
+            hint: `pintail show last` has the rows that the tests of the last run warn of
         "#]],
     );
 }

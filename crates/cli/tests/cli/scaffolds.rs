@@ -12,16 +12,26 @@ const OUTPUTS: [&str; 5] = ["ducklake", "datatable", "s3_parquet", "s3_object", 
 fn every_scaffold_checks_clean() {
     let project = Project::empty();
     run(&project, "init").expect_ok();
+    project.write(
+        "pintail.toml",
+        "[datatable.main]\nurl = \"postgres://app@127.0.0.1/app\"\n[object_store.raw]\nurl = \"s3://bucket\"\n",
+    );
     for language in LANGUAGES {
         for output in OUTPUTS {
+            if language == "postgres" && !matches!(output, "datatable" | "none") {
+                run(&project, &format!("new {language} {output} made/{language}_{output}")).expect_code(2);
+                continue;
+            }
             run(&project, &format!("new {language} {output} made/{language}_{output}")).expect_ok();
             if output != "none" {
                 run(&project, &format!("new {language} {output} made/{language}_{output}_p --partitioned")).expect_ok();
             }
         }
     }
-    for language in ["duckdb", "postgres", "python", "typescript"] {
-        run(&project, &format!("new {language} ducklake keyed_{language} --key a,b")).expect_ok();
+    for (language, output) in
+        [("duckdb", "ducklake"), ("postgres", "datatable"), ("python", "ducklake"), ("typescript", "ducklake")]
+    {
+        run(&project, &format!("new {language} {output} keyed_{language} --key a,b")).expect_ok();
     }
     check(
         &project,

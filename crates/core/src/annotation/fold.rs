@@ -60,20 +60,8 @@ fn check_target(line: &MaterializeLine, draft: &mut Draft<'_>) {
             }
             return;
         }
-        Asset::Volume { .. } => {
-            draft.report(
-                Problem::new(Code::BAD_VALUE, span, "a volume cannot be materialized")
-                    .with_help("write to `ducklake://`, `datatable://` or `s3://`"),
-            );
-        }
-        Asset::Object { key, .. } if key.contains(['*', '?', '[']) => {
-            draft.report(
-                Problem::new(Code::BAD_VALUE, span, "a glob cannot be materialized")
-                    .with_help("name one object, or one per partition with `{partition}`"),
-            );
-        }
-        Asset::Object { .. } => draft.note_not_yet("materializing `s3://`", span),
-        Asset::Datatable { .. } => draft.note_not_yet("materializing `datatable://`", span),
+        Asset::Datatable { .. } => {}
+        Asset::Volume { path, .. } | Asset::Object { key: path, .. } => check_file(line, path, draft),
     }
     if let Some(mode @ Located { value: Mode::History | Mode::View, .. }) = &line.mode {
         let message = format!("`{}` needs a lake table as its target", mode.value.word());
@@ -82,6 +70,43 @@ fn check_target(line: &MaterializeLine, draft: &mut Draft<'_>) {
                 .with_help("name a `ducklake://` table")
                 .with_label(span, "the target"),
         );
+    }
+}
+
+/// A file is written whole, as Parquet, one for the asset or one for each partition.
+fn check_file(line: &MaterializeLine, path: &str, draft: &mut Draft<'_>) {
+    if line.mode.as_ref().is_some_and(|mode| mode.value == Mode::Manual) {
+        // A script in another language writes what it likes.
+        return;
+    }
+    let span = line.target.span;
+    let plain = path.replace("{partition}", "");
+    if plain.contains(['*', '?', '[']) {
+        draft.report(
+            Problem::new(Code::BAD_VALUE, span, "a glob cannot be materialized")
+                .with_help("name one file, or one per partition with `{partition}`"),
+        );
+    } else if !path.ends_with(".parquet") {
+        draft.report(
+            Problem::new(Code::TARGET_UNSUPPORTED, span, "only Parquet files are written")
+                .with_help("end the name with `.parquet`"),
+        );
+    }
+    if draft.place_of("partitioned").is_some() && !path.contains("{partition}") {
+        draft.report(
+            Problem::new(Code::TARGET_UNSUPPORTED, span, "every partition would write the same file")
+                .with_help("put the partition into the name: `…/day={partition}/part.parquet`"),
+        );
+    }
+    let rewritten = "a file is always written whole";
+    let options = [("key=", line.key.as_ref().map(|key| key.span)), ("append", line.append)];
+    for (name, option) in options {
+        if let Some(option) = option {
+            draft.report(
+                Problem::new(Code::TARGET_UNSUPPORTED, option, format!("`{name}` does not apply: {rewritten}"))
+                    .with_help(format!("remove `{name}`, or write a table: `ducklake://…`")),
+            );
+        }
     }
 }
 
@@ -158,8 +183,8 @@ fn check_partitions(line: &MaterializeLine, draft: &mut Draft<'_>) {
         let message = "`column=` names the identity column of a partitioned table, and this one is not partitioned";
         draft.report(Problem::new(Code::OPTION_NOT_APPLICABLE, column.span, message).with_help("remove `column=`"));
     }
-    if let Asset::Object { key, .. } = &line.target.value
-        && key.contains("{partition}")
+    if let Asset::Object { key: path, .. } | Asset::Volume { path, .. } = &line.target.value
+        && path.contains("{partition}")
     {
         let message = "`{partition}` stands in the target of a script that is not partitioned";
         draft.report(

@@ -129,7 +129,7 @@ fn report_unread_annotations(text: &str, block: &HeaderBlock, language: Language
 }
 
 fn note_language(language: Language, draft: &mut Draft<'_>) {
-    if language == Language::DuckDbSql {
+    if matches!(language, Language::DuckDbSql | Language::PostgresSql) {
         return;
     }
     let message = format!("this version checks the header of {language} scripts, but does not run them yet");

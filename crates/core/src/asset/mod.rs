@@ -113,6 +113,23 @@ impl Asset {
         }
     }
 
+    /// Returns the place that counts the asset's versions: its lake by name, or `datatable://app`, `s3://raw`,
+    /// `volume://landing`. No lake can have such a name, so that all of them share one map of pins.
+    pub fn place(&self) -> LakeName {
+        match self {
+            Asset::Lake { lake, .. } => lake.clone(),
+            Asset::Datatable { database, .. } => LakeName(format!("datatable://{database}")),
+            Asset::Object { store, .. } => LakeName(format!("s3://{store}")),
+            Asset::Volume { volume, .. } => LakeName(format!("volume://{volume}")),
+        }
+    }
+
+    /// Returns whether the place of the asset numbers its versions in one sequence, as a lake and a datatable do; files
+    /// are compared by their fingerprints.
+    pub fn has_numbered_versions(&self) -> bool {
+        matches!(self, Asset::Lake { .. } | Asset::Datatable { .. })
+    }
+
     /// Returns the name that a person calls the asset by: the table, or the last part of the key or path.
     pub fn short_name(&self) -> &str {
         match self {

@@ -187,6 +187,12 @@ codes! {
     HISTORY_BROKEN = "P534" Error "the versions of a key overlap";
     SNAPSHOT_GONE = "P535" Error "a snapshot that is needed has expired";
     ROLLBACK_REFUSED = "P536" Error "the older version cannot be written again";
+    POSTGRES_BODY = "P545" Error "a statement that cannot stand in a Postgres script";
+    POSTGRES_FOREIGN_READ = "P546" Error "a Postgres script reads something outside its datatable";
+    POSTGRES_UNREADABLE = "P547" Warning "Postgres SQL whose reads could not be found out";
+    TARGET_UNSUPPORTED = "P548" Error "the target cannot be written this way";
+    UNKNOWN_PLACE = "P549" Warning "a datatable, object store or volume that pintail.toml does not name";
+    PLACE_UNREACHABLE = "P550" Error "a datatable or object store cannot be reached";
 }
 
 #[cfg(test)]

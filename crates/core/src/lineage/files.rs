@@ -36,6 +36,10 @@ pub(super) fn file_asset(path: &str, ctx: &LineageContext<'_>) -> Result<Asset, 
                 .ok_or_else(|| "a path outside its volume".to_owned()),
             None => Err("a volume without a path".to_owned()),
         },
+        "datatable" => Asset::parse(path)
+            .ok()
+            .filter(|asset| matches!(asset, Asset::Datatable { database, .. } if ctx.datatables.contains(database)))
+            .ok_or_else(|| "a datatable that pintail.toml does not name".to_owned()),
         "file" => local_file(rest, ctx),
         "res" => Err("a resource of another system".to_owned()),
         scheme => Err(format!("a `{scheme}` address outside the project")),

@@ -106,7 +106,7 @@ impl Chooser<'_> {
         let ranges = self.index.ranges(self.facts, script);
         windows.extend(ranges.iter().filter(|range| states.contains(&range.state)).filter_map(|range| range.window));
         let readers = script.upstream.iter().filter(|upstream| {
-            self.facts.scripts[**upstream].asset.as_ref().is_some_and(|asset| script.reads.contains(asset))
+            self.facts.scripts[**upstream].asset.as_ref().is_some_and(|asset| script.reads_asset(asset))
         });
         for upstream in readers {
             let map = self.facts.scripts[*upstream].asset.as_ref().and_then(|asset| script.maps.get(asset).copied());

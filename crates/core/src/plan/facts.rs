@@ -58,6 +58,13 @@ pub enum Origin {
     Adopted,
 }
 
+impl ScriptFacts {
+    /// Returns whether the script reads `asset`, by its name or by a glob over files.
+    pub fn reads_asset(&self, asset: &Asset) -> bool {
+        self.reads.iter().any(|read| read.covers(asset))
+    }
+}
+
 /// The version of a slice that is live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceVersion {

@@ -78,6 +78,11 @@ pub enum Hint {
         /// The last of them.
         to: PartitionKey,
     },
+    /// A place outside lakes could not be asked; what is remembered of it stands.
+    Unreachable {
+        /// Which, and why.
+        message: String,
+    },
     /// A selected script is not in the plan.
     LeftOut {
         /// The script.

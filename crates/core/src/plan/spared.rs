@@ -12,6 +12,7 @@ pub fn is_spared(step: &Step, is_unchanged: impl Fn(usize) -> bool) -> bool {
 mod tests {
     use super::*;
     use crate::id::{ScriptHash, ScriptName};
+    use crate::plan::Content;
 
     fn step(reason: Reason, depends_on: &[usize]) -> Step {
         Step {
@@ -25,6 +26,7 @@ mod tests {
             full_refresh: false,
             script_hash: ScriptHash(String::new()),
             depends_on: depends_on.to_vec(),
+            content: Content::Script,
         }
     }
 

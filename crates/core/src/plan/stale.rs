@@ -158,24 +158,28 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn has_changed(&self, asset: &Asset) -> bool {
         let (facts, version) = (self.facts, self.version);
-        match asset {
-            Asset::Lake { lake, .. } if self.script.asset.as_ref() == Some(asset) => {
-                // Its own writes are no news to a script that reads its target; a foreign one is.
-                let seen = version.inputs.get(lake).copied().unwrap_or(version.snapshot).max(version.snapshot);
-                self.part_of(asset).is_some_and(|part| facts.changes.changed_by_others(asset, part, seen).is_some())
-            }
-            Asset::Lake { lake, .. } => match version.inputs.get(lake) {
-                Some(pin) => self.lake_table_changed(asset, *pin),
-                None => true,
-            },
-            other => {
-                let key = other.to_string();
-                facts.files.get(&key) != version.files.get(&key)
-            }
+        let key = asset.to_string();
+        if facts.files.get(&key) != version.files.get(&key) {
+            return true;
+        }
+        if !asset.has_numbered_versions() {
+            return false;
+        }
+        let place = asset.place();
+        if self.script.asset.as_ref() == Some(asset) {
+            // Its own writes are no news to a script that reads its target; a foreign one is.
+            let seen = version.inputs.get(&place).copied().unwrap_or(version.snapshot).max(version.snapshot);
+            return self
+                .part_of(asset)
+                .is_some_and(|part| facts.changes.changed_by_others(asset, part, seen).is_some());
+        }
+        match version.inputs.get(&place) {
+            Some(pin) => self.table_changed(asset, *pin),
+            None => true,
         }
     }
 
-    fn lake_table_changed(&self, asset: &Asset, pin: SnapshotId) -> bool {
+    fn table_changed(&self, asset: &Asset, pin: SnapshotId) -> bool {
         self.part_of(asset).is_some_and(|part| self.facts.changes.changed_part(asset, part, pin).is_some())
     }
 

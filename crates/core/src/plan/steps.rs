@@ -191,7 +191,7 @@ fn reason(
     depends_on
         .iter()
         .map(|step| &plan.steps[*step])
-        .find(|step| step.asset.as_ref().is_some_and(|asset| script.reads.contains(asset)))
+        .find(|step| step.asset.as_ref().is_some_and(|asset| script.reads_asset(asset)))
         .map(|step| Reason::Upstream(step.name.clone()))
 }
 

@@ -8,6 +8,7 @@ pub mod changes;
 pub mod classify;
 pub mod data_test;
 pub mod diff;
+pub mod postgres;
 pub mod restore;
 pub mod rewrite;
 pub mod stamp;

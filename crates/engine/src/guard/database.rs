@@ -15,7 +15,7 @@ use crate::postgres::PostgresLocation;
 /// The tables of one guard.
 #[derive(Debug)]
 pub(super) enum Database {
-    Sqlite { pool: SqlitePool, options: SqliteConnectOptions, path: PathBuf },
+    Sqlite { pool: SqlitePool, options: Box<SqliteConnectOptions>, path: PathBuf },
     Postgres { pool: PgPool, location: PostgresLocation },
 }
 
@@ -89,7 +89,7 @@ impl Database {
                 place: path.display().to_string(),
                 source,
             })?;
-        Ok(Self::Sqlite { pool, options: options.clone(), path: path.to_owned() })
+        Ok(Self::Sqlite { pool, options: Box::new(options.clone()), path: path.to_owned() })
     }
 
     /// Opens the schema `pintail` of the database at `location`, making it when it is not there.

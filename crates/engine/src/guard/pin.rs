@@ -145,7 +145,7 @@ impl Guard {
         match &self.database {
             Database::Sqlite { options, .. } => {
                 // Of its own, because the pool's connections do not wait for the disk.
-                let mut connection = options.clone().synchronous(SqliteSynchronous::Full).connect().await?;
+                let mut connection = options.as_ref().clone().synchronous(SqliteSynchronous::Full).connect().await?;
                 let id = insert!(self, row, &mut connection)?;
                 connection.close().await?;
                 Ok(id)

@@ -44,8 +44,9 @@ pub struct RunContext {
     pub run: RunId,
     /// The variables of scripts.
     pub vars: BTreeMap<String, String>,
-    /// The fingerprints, as the run was planned, of what scripts read and nobody counts versions of.
-    pub prints: BTreeMap<String, String>,
+    /// The fingerprints, as the run was planned or a step of it has made them, of what scripts read and nobody counts
+    /// versions of.
+    pub prints: Mutex<BTreeMap<String, String>>,
     /// What is known of assets, kept up to date as steps commit.
     pub memory: Mutex<HashMap<Asset, AssetMemory>>,
     /// What the steps of this run take of the columns that they go by, as far as they have begun.
@@ -141,6 +142,22 @@ impl RunContext {
         self.increments.lock().unwrap_or_else(PoisonError::into_inner).insert(step.clone(), increment);
     }
 
+    /// Returns the fingerprint of what `asset` names, when it has one.
+    pub fn print_of(&self, asset: &str) -> Option<String> {
+        self.prints.lock().unwrap_or_else(PoisonError::into_inner).get(asset).cloned()
+    }
+
+    /// Returns what has a fingerprint and can change when `written` does.
+    pub fn printed_over(&self, written: &Asset) -> Vec<Asset> {
+        let prints = self.prints.lock().unwrap_or_else(PoisonError::into_inner);
+        prints.keys().filter_map(|key| Asset::parse(key).ok()).filter(|asset| asset.covers(written)).collect()
+    }
+
+    /// Remembers a new fingerprint.
+    pub fn set_print(&self, asset: &Asset, print: String) {
+        self.prints.lock().unwrap_or_else(PoisonError::into_inner).insert(asset.to_string(), print);
+    }
+
     /// Waits on the run's runtime; a timer can be made only inside it.
     pub fn pause(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
@@ -170,7 +187,7 @@ pub struct StepJob {
 pub enum StepOutcome {
     /// It committed.
     Materialized {
-        /// The snapshot; `None` for a target outside lakes.
+        /// The snapshot; for a datatable the number of its stamp, `None` for a file.
         snapshot: Option<SnapshotId>,
         /// Rows deleted.
         deleted: u64,
@@ -272,7 +289,11 @@ impl Cancel {
     /// Lets the user's wish reach `session` of `slot` until the returned watch is dropped.
     pub fn watch(&self, slot: usize, session: &Session) -> CancelWatch {
         let handle = session.interrupt_handle();
-        let interrupt: Arc<dyn Fn() + Send + Sync> = Arc::new(move || handle.interrupt());
+        self.watch_by(slot, Arc::new(move || handle.interrupt()))
+    }
+
+    /// Lets the user's wish be carried out by `interrupt` until the returned watch is dropped.
+    pub fn watch_by(&self, slot: usize, interrupt: Arc<dyn Fn() + Send + Sync>) -> CancelWatch {
         self.0.interrupts.lock().unwrap_or_else(PoisonError::into_inner).insert(slot, interrupt);
         CancelWatch { cancel: self.clone(), slot }
     }

@@ -39,8 +39,13 @@ impl Pintail {
                     ),
                 }
             })?;
+        if let (Asset::Datatable { .. }, None) = (&asset, partition) {
+            return self.adopt_datatable(&asset, script);
+        }
         let Asset::Lake { lake: name, schema, table } = &asset else {
-            return Err(RunnerError::Usage { message: format!("{asset} is not a lake table") });
+            return Err(RunnerError::Usage {
+                message: format!("{asset} is not a lake table, so it cannot be adopted so"),
+            });
         };
         let location = self
             .lakes

@@ -46,6 +46,7 @@ impl Pintail {
     /// at `at`, the default lake is read as of that snapshot.
     pub fn query(&self, sql: &str, at: Option<SnapshotId>, limit: Option<u64>) -> Result<ResultSet, RunnerError> {
         let (_instance, session) = self.reading_session(at)?;
+        self.attach_datatables(&session, sql)?;
         let _watch = self.cancel.watch(usize::MAX, &session);
         let (before, after) = match limit {
             Some(limit) => ("SELECT * FROM (\n", format!("\n) LIMIT {limit}")),
@@ -133,6 +134,11 @@ impl Pintail {
             let pin = seen.heads.get(&lake).copied().ok_or_else(|| location.missing())?;
             slot.attach_pinned(location, pin)?;
         }
+        if script.language() == pintail_core::source::Language::PostgresSql {
+            let message =
+                format!("`{}` is Postgres SQL, which is not previewed; run its query with psql", script.name());
+            return Err(RunnerError::Usage { message });
+        }
         if script.increment_column().is_some()
             && let Some(asset) = &script.target
         {
@@ -207,9 +213,9 @@ impl Pintail {
         }
     }
 
-    /// Returns what the lake's catalog says of `asset`; `None` when it does not exist.
+    /// Returns what the lake's catalog says of `asset`, or what is known of one outside lakes; `None` when it does not exist.
     pub fn table(&self, asset: &Asset) -> Result<Option<TableInfo>, RunnerError> {
-        let Asset::Lake { lake: name, schema, table } = asset else { return Ok(None) };
+        let Asset::Lake { lake: name, schema, table } = asset else { return self.table_outside(asset) };
         let Some(location) = self.existing_lake(name)? else { return Ok(None) };
         let mut slot = self.take_slot();
         slot.attach_existing(location)?;
@@ -257,6 +263,7 @@ impl Pintail {
                 unknown,
             });
         }
+        rebuilt.extend(self.rebuild_outside()?);
         Ok(rebuilt)
     }
 

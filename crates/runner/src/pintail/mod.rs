@@ -10,6 +10,7 @@ mod diff;
 mod error;
 mod maintain;
 mod observe;
+mod outside;
 mod pins;
 mod planning;
 mod replay;

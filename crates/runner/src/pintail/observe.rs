@@ -1,6 +1,6 @@
 //! Observe: what the lakes and the store say now, in as few questions as possible, and what a crash left behind mended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use pintail_core::asset::Asset;
@@ -35,6 +35,10 @@ pub struct Observation {
     pub files: BTreeMap<String, String>,
     /// What is remembered of each asset.
     pub memory: HashMap<Asset, AssetMemory>,
+    /// The slices whose file is not there any more.
+    pub lost: BTreeSet<(Asset, Option<PartitionKey>)>,
+    /// Places outside lakes that could not be asked, with why; what is remembered of them stands.
+    pub unreachable: Vec<String>,
     /// How many materializations a crash had kept from the store.
     pub healed: u64,
     /// How many runs had died.
@@ -48,6 +52,7 @@ impl Pintail {
         scripts: impl IntoIterator<Item = &'s CompiledScript>,
     ) -> Result<Observation, RunnerError> {
         let mut seen = Observation::default();
+        self.observe_outside(&mut seen)?;
         let mut slot = self.take_slot();
         let observed = self.observe_lakes(&mut slot, &mut seen);
         let scripts: Vec<&CompiledScript> = scripts.into_iter().collect();
@@ -114,6 +119,7 @@ impl Pintail {
             Some(states) => states,
             None => self.runtime.block_on(self.store.current_slices(None))?,
         };
+        self.find_lost_files(&states, seen);
         let rolled_back = rolled_back_wholly(&states);
         let origins = Origins::new(&states, live);
         for state in states {
@@ -260,12 +266,14 @@ fn remember(state: SliceState, origins: &Origins, seen: &mut Observation) {
         tracing::warn!(asset = state.asset.as_str(), "the store names an asset that cannot be read");
         return;
     };
-    let is_seen = asset.lake().is_some_and(|lake| seen.heads.contains_key(lake));
+    let is_seen = asset.has_numbered_versions() && seen.heads.contains_key(&asset.place());
     let is_live = |current: &Materialization| {
         let Some(snapshot) = current.snapshot.filter(|_| is_seen) else { return true };
-        origins.holds(&asset, snapshot) && !seen.changes.is_gone(&asset, snapshot)
+        // The tables of datatables are not listed among those of lakes; they say themselves when they are gone.
+        (asset.lake().is_none() || origins.holds(&asset, snapshot)) && !seen.changes.is_gone(&asset, snapshot)
     };
-    let is_there = state.current.as_ref().is_some_and(is_live);
+    let is_lost = seen.lost.contains(&(asset.clone(), state.partition.clone()));
+    let is_there = !is_lost && state.current.as_ref().is_some_and(is_live);
     let memory = seen.memory.entry(asset.clone()).or_default();
     let is_version = |current: &&Materialization| !StampEntry::NO_VERSION.contains(&current.strategy.as_str());
     let version = state.current.as_ref().filter(|_| is_there).filter(is_version);

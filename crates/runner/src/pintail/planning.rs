@@ -85,6 +85,7 @@ impl Pintail {
         let facts = self.facts(&seen, &runnable);
         let mut plan = plan(&facts, &request)?;
         plan.hints.extend(values.hints);
+        plan.hints.extend(seen.unreachable.iter().map(|message| Hint::Unreachable { message: message.clone() }));
         plan.hints.extend(self.left_out(&chosen.nodes));
         if is_atomic {
             self.require_atomic(&plan)?;

@@ -203,7 +203,7 @@ impl Pintail {
             faults: self.settings.faults.clone(),
             run: RunId(run),
             vars: vars.map(|(name, value)| (name.clone(), value.text())).collect(),
-            prints: seen.files.clone(),
+            prints: Mutex::new(seen.files.clone()),
             memory: Mutex::new(seen.memory.clone()),
             increments: Mutex::default(),
             started: (self.settings.now)(),

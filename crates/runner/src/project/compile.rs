@@ -10,7 +10,8 @@ use pintail_core::id::{LakeName, ScriptHash};
 use pintail_core::lineage::{LineageContext, of_body};
 use pintail_core::source::{Language, Located, SourceFile, Span};
 use pintail_core::sql::body::ParsedBody;
-use pintail_core::sql::classify::{BodyMode, ClassifyContext, SetupAction, managed, manual, test_script};
+use pintail_core::sql::classify::{BodyMode, ClassifyContext, Need, SetupAction, managed, manual, test_script};
+use pintail_core::sql::postgres::{PostgresContext, parse_script};
 use pintail_engine::parse::BodyParser;
 use pintail_engine::{EngineError, Instance, InstanceOptions};
 use sha2::{Digest, Sha256};
@@ -87,6 +88,7 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
         objects::resolve(text, &project.config, &mut diagnostics);
     }
     check_lakes(&scripts, &names, &mut diagnostics);
+    check_places(&mut scripts, &project, &mut diagnostics);
     check_named_tests(&scripts, &tests, &mut diagnostics);
     let (graph, found) = build(scripts.iter().map(graph_script));
     diagnostics.extend(found);
@@ -152,6 +154,23 @@ fn compile_script(
         test_reads: BTreeSet::new(),
         cannot_run: None,
     };
+    let database = match header.materialize.as_ref().map(|line| &line.value.target.value) {
+        Some(Asset::Datatable { database, .. }) => Some(database.as_str()),
+        _ => None,
+    };
+    let (mut body, mut lineage) = (body, lineage);
+    if file.language == Language::PostgresSql {
+        let is_managed = BodyMode::of(&header) == BodyMode::Managed;
+        let script = parse_script(&PostgresContext { file: &source, database, is_managed, vars: &names.vars });
+        has_errors |= script.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        compiled.query = script.query;
+        compiled.setup = script.setup;
+        compiled.statements = script.statements.into_iter().map(|span| (span, Need::InTransaction)).collect();
+        body.parameters = script.parameters;
+        body.placeholders = script.placeholders;
+        lineage = script.lineage;
+        diagnostics.extend(script.diagnostics);
+    }
     if file.language == Language::DuckDbSql && header.macros.is_none() {
         let found = match BodyMode::of(&header) {
             BodyMode::Managed => {
@@ -174,6 +193,7 @@ fn compile_script(
         Some(line) => Some(line.value.target.value.clone()),
         None => lineage.writes.iter().map(|write| &write.asset).find(|asset| asset.lake().is_some()).cloned(),
     };
+    has_errors |= check_target(&compiled, diagnostics);
     compiled.cannot_run = cannot_run(file, &compiled, has_errors);
     if compiled.cannot_run.as_deref() == Some(WRITES_NOTHING) {
         diagnostics.push(nothing_written(&compiled));
@@ -183,6 +203,28 @@ fn compile_script(
         ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, places: Vec::new() };
     check_reads(&compiled, diagnostics);
     compiled
+}
+
+/// Says when the language of a script cannot write its target; returns whether that is an error.
+fn check_target(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) -> bool {
+    use pintail_core::annotation::WriteStrategy;
+    let Some(line) = &script.header.materialize else { return false };
+    let target = &line.value.target;
+    let is_manual = script.strategy() == WriteStrategy::Manual;
+    let (message, help) = match (script.language(), &target.value) {
+        (Language::PostgresSql, asset) if !matches!(asset, Asset::Datatable { .. }) => (
+            "a Postgres script writes only a table of its own datatable",
+            "write `materialize datatable://<name>/<table>`, or the script in DuckDB SQL (`.sql`)",
+        ),
+        (Language::DuckDbSql, Asset::Datatable { .. }) if is_manual => (
+            "statements of its own for a datatable are written in Postgres SQL",
+            "name the file `….pg.sql`, or let Pintail write: end the script with a query and remove `manual`",
+        ),
+        _ => return false,
+    };
+    let path = script.file.source.path.as_str();
+    diagnostics.push(Diagnostic::new(Code::TARGET_UNSUPPORTED, path, target.span, message).with_help(help));
+    true
 }
 
 /// Returns the hash of a script with the values of the variables that it uses; that of the text when it uses none.
@@ -224,7 +266,7 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
     if has_errors {
         return Some("it has errors".to_owned());
     }
-    if file.language != Language::DuckDbSql {
+    if !matches!(file.language, Language::DuckDbSql | Language::PostgresSql) {
         return Some(format!("this version does not run {} yet", file.language));
     }
     if script.header.macros.is_some() {
@@ -237,8 +279,16 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
         return Some("increments need a query whose rows are written: not a view, not a manual script".to_owned());
     }
     match &script.target {
-        Some(Asset::Lake { .. }) => None,
-        Some(other) => Some(format!("this version does not write {} assets yet", other.scheme())),
+        Some(Asset::Lake { .. }) if file.language == Language::PostgresSql => {
+            Some("a Postgres script writes a datatable".to_owned())
+        }
+        Some(Asset::Object { .. } | Asset::Volume { .. }) if script.strategy() == WriteStrategy::Manual => {
+            Some("a file is written from a query, not by statements of the script's own".to_owned())
+        }
+        Some(asset) if asset.lake().is_none() && script.increment_column().is_some() => {
+            Some("increments by a column are for lake tables".to_owned())
+        }
+        Some(_) => None,
         None => Some(WRITES_NOTHING.to_owned()),
     }
 }
@@ -308,6 +358,42 @@ fn check_lakes(scripts: &[CompiledScript], names: &Names, diagnostics: &mut Vec<
     }
 }
 
+/// Says which declared targets lie in a datatable, object store or volume that is not configured; they cannot run.
+fn check_places(scripts: &mut [CompiledScript], project: &Project, diagnostics: &mut Vec<Diagnostic>) {
+    let config = &project.config;
+    let default_store = String::new();
+    for script in scripts {
+        let Some(line) = &script.header.materialize else { continue };
+        let target = &line.value.target;
+        let (kind, section, name, known): (_, _, &String, Vec<&String>) = match &target.value {
+            Asset::Datatable { database, .. } => {
+                ("datatable", "datatable", database, config.datatables.keys().collect())
+            }
+            Asset::Object { store, .. } => {
+                // One store alone is the default one.
+                let only = (config.object_stores.len() == 1).then_some(&default_store);
+                ("object store", "object_store", store, config.object_stores.keys().chain(only).collect())
+            }
+            Asset::Volume { volume, .. } if volume != pintail_core::asset::PROJECT_VOLUME => {
+                ("volume", "volume", volume, config.volumes.keys().collect())
+            }
+            Asset::Volume { .. } | Asset::Lake { .. } => continue,
+        };
+        if known.contains(&name) {
+            continue;
+        }
+        let help = match nearest(name, known.iter().map(|name| name.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("declare it in pintail.toml: `[{section}.{name}]`"),
+        };
+        let message = format!("there is no {kind} `{name}`");
+        let path = script.file.source.path.as_str();
+        let told = Diagnostic::new(Code::UNKNOWN_PLACE, path, target.span, message.clone());
+        diagnostics.push(told.with_help(help));
+        script.cannot_run.get_or_insert(message);
+    }
+}
+
 /// Says which reads of a body this version cannot do yet, each kind once per script.
 fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
     let mut told = BTreeSet::new();
@@ -315,9 +401,8 @@ fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
         let written = script.text.blanked.get(read.span.start..read.span.end).unwrap_or_default();
         let is_address = written.trim_start_matches(['\'', '"']).starts_with("volume://");
         let help = match &read.asset {
-            Asset::Datatable { .. } => "copy the table into the lake, or read it with a script of another tool",
             Asset::Volume { .. } if is_address => "write the path of the file, such as `landing/orders.csv`",
-            Asset::Object { .. } | Asset::Volume { .. } | Asset::Lake { .. } => continue,
+            Asset::Object { .. } | Asset::Volume { .. } | Asset::Lake { .. } | Asset::Datatable { .. } => continue,
         };
         if told.insert(read.asset.scheme()) {
             let message = format!(

@@ -154,9 +154,20 @@ impl CompiledScript {
         self.text.lineage.reads.iter().find(|read| read.asset == *target).map(|read| read.span)
     }
 
-    /// Returns whether the body reads `lake`.
-    pub fn reads_lake(&self, lake: &LakeName) -> bool {
-        self.text.lineage.reads.iter().any(|read| read.asset.lake() == Some(lake))
+    /// Returns whether the body reads something of `place`, a lake or another place that counts versions.
+    pub fn reads_place(&self, place: &LakeName) -> bool {
+        self.text.lineage.reads.iter().any(|read| read.asset.place() == *place)
+    }
+
+    /// Returns the datatables that the body or its tests read, by name.
+    pub fn datatables_read(&self) -> BTreeSet<&str> {
+        let assets = self.text.lineage.reads.iter().map(|read| &read.asset).chain(&self.test_reads);
+        assets
+            .filter_map(|asset| match asset {
+                Asset::Datatable { database, .. } => Some(database.as_str()),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Returns the lakes that must be attached at their pins: those that the body or its tests read.
@@ -213,8 +224,8 @@ impl CompiledScript {
         let mut prints = self.files_read(&ctx.project);
         for asset in self.reads() {
             let key = asset.to_string();
-            if let (false, Some(print)) = (prints.contains_key(&key), ctx.prints.get(&key)) {
-                prints.insert(key, print.clone());
+            if let (false, Some(print)) = (prints.contains_key(&key), ctx.print_of(&key)) {
+                prints.insert(key, print);
             }
         }
         prints

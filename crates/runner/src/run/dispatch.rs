@@ -425,13 +425,13 @@ fn settle(ctx: &RunContext, board: &mut Board<'_>, report: Box<StepReport>, tell
     let index = report.index;
     let state = match &report.outcome {
         StepOutcome::Materialized { snapshot, .. } => {
-            let lake = board.plan.steps[index].asset.as_ref().and_then(|asset| asset.lake()).cloned();
+            let lake = board.plan.steps[index].asset.as_ref().map(pintail_core::asset::Asset::place);
             board.landed[index] = lake.zip(*snapshot);
             StepState::Materialized
         }
         StepOutcome::Unchanged { .. } => StepState::Unchanged,
         StepOutcome::Superseded { snapshot, .. } => {
-            let lake = board.plan.steps[index].asset.as_ref().and_then(|asset| asset.lake()).cloned();
+            let lake = board.plan.steps[index].asset.as_ref().map(pintail_core::asset::Asset::place);
             board.landed[index] = lake.map(|lake| (lake, *snapshot));
             StepState::Superseded
         }

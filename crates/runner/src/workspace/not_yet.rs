@@ -10,10 +10,7 @@ use super::reader::Reader;
 use super::toml_tree::{Table, Value};
 
 /// Sections that nothing reads yet, with what to do meanwhile.
-const SECTIONS: [(&str, &str); 2] = [
-    ("datatable", "scripts cannot read or write Postgres tables yet"),
-    ("packages", "put macros and tests into the project itself"),
-];
+const SECTIONS: [(&str, &str); 1] = [("packages", "put macros and tests into the project itself")];
 
 /// Notes every setting of `table`, which `config` was read from, that has no effect yet.
 pub(super) fn report(reader: &mut Reader<'_>, table: &Table, config: &Config, embedded: &RunConfig) {

@@ -18,6 +18,14 @@ const DAILY: &str = "//- pipelines/d.sql
 SELECT $partition_start AS ts, 1 AS n
 ";
 
+/// Each partition in a commit of its own: a step with a timeout shares none.
+const ALONE: &str = "//- pipelines/d.sql
+-- partitioned daily by=ts start=2026-01-01
+-- materialize ducklake://main/d
+-- timeout 10m
+SELECT $partition_start AS ts, 1 AS n
+";
+
 /// Fails on every third day.
 const SOME_FAIL: &str = "//- pipelines/d.sql
 -- partitioned daily by=ts start=2026-01-01
@@ -216,7 +224,7 @@ SELECT $partition_start AS ts, CASE WHEN day($partition_start) = 3 THEN error('n
 
 #[test]
 fn a_stopped_job_keeps_what_is_done_and_goes_on_where_it_was() {
-    let folder = Folder::new(DAILY);
+    let folder = Folder::new(ALONE);
     folder.write("//- pintail.toml\n[run]\nslots = 1\n");
     let pintail = folder.open();
     let cancel = pintail.cancel();
@@ -252,9 +260,10 @@ fn a_job_of_another_calendar_is_not_resumed() {
     expect!["`d` is daily Europe/Berlin and was daily UTC when backfill 1 began, so its partitions are other ones; begin a new one: `pintail backfill d --missing`"].assert_eq(&refused);
 }
 
-/// Kills a job at `point` of its third partition.
-fn kill_in_the_middle(point: &'static str) {
-    let folder = Folder::new(DAILY);
+/// Kills the second job of `project` at `point` of its first commit, resumes it, and returns how many partitions the dead
+/// process had committed.
+fn kill_in_the_middle(project: &str, point: &'static str) -> usize {
+    let folder = Folder::new(project);
     folder.write("//- pintail.toml\n[run]\nslots = 1\n");
     let first = Work::run().job("d", "2026-01-01", "2026-01-03").start(folder.path()).done();
     assert_eq!(first, ["Done BackfillCounts { running: 0, done: 2, failed: 0, cancelled: 0 }"]);
@@ -265,12 +274,12 @@ fn kill_in_the_middle(point: &'static str) {
     let info = pintail.backfill(BackfillId(2)).unwrap();
     assert!(info.is_interrupted, "{info:?}");
     assert_eq!(info.counts.running, 10, "the whole window was in work");
+    let committed = days(&pintail).len() - 2;
     let mut begun = begin_list();
     let summary = pintail.resume_backfill(BackfillId(2), &mut |event| begun.see(&event)).unwrap();
     assert_eq!((summary.state, summary.counts), (JobState::Done, counts(10, 0)));
     // What the dead process committed is not done again.
-    let is_committed = matches!(point, "committed" | "remembered");
-    assert_eq!(begun.partitions.len(), if is_committed { 9 } else { 10 });
+    assert_eq!(begun.partitions.len(), 10 - committed);
     assert_eq!(days(&pintail).len(), 12);
     assert!(days(&pintail).iter().all(|day| day.ends_with("|1")), "{:?}", days(&pintail));
     let commits = query(
@@ -279,16 +288,24 @@ fn kill_in_the_middle(point: &'static str) {
         None,
     );
     assert_eq!(commits, ["1"]);
+    committed
 }
 
 #[test]
 fn a_job_that_is_killed_before_a_commit_does_the_partition_again() {
-    kill_in_the_middle("stamped");
+    assert_eq!(kill_in_the_middle(ALONE, "stamped"), 0);
+    assert_eq!(kill_in_the_middle(DAILY, "stamped"), 0);
 }
 
 #[test]
 fn a_job_that_is_killed_after_a_commit_finds_the_partition_done() {
-    kill_in_the_middle("committed");
+    assert_eq!(kill_in_the_middle(ALONE, "committed"), 1);
+}
+
+#[test]
+fn a_job_that_is_killed_after_a_commit_of_many_partitions_finds_them_all_done() {
+    // How many share the commit depends on how fast they are staged.
+    assert!(1 <= kill_in_the_middle(DAILY, "committed"));
 }
 
 #[test]
@@ -363,7 +380,7 @@ SELECT $partition_start AS ts, 1 AS n
 
 #[test]
 fn concurrency_is_how_many_are_in_work_at_once() {
-    let folder = Folder::new(DAILY);
+    let folder = Folder::new(ALONE);
     let pintail = folder.open();
     // The first makes the table, at which others would meet.
     begin(&pintail, &request("d", "2026-01-01", "2026-01-02"));
@@ -385,4 +402,26 @@ fn concurrency_is_how_many_are_in_work_at_once() {
     };
     assert_eq!(most(1, "2026-01-02", "2026-01-06"), 1);
     assert_eq!(most(3, "2026-01-06", "2026-01-12"), 3);
+}
+
+#[test]
+fn a_shared_store_tells_projects_apart_and_holds_their_jobs() {
+    let database = pintail_testkit::services::database();
+    let project = |name: &str| {
+        let folder = Folder::new(DAILY);
+        let store = format!("[project]\nname = \"{name}\"\n[store]\nurl = \"{}\"\n", database.url());
+        folder.write(&format!("//- pintail.toml\n{store}"));
+        folder
+    };
+    let (shop, cellar) = (project("shop"), project("cellar"));
+    let summary = begin(&shop.open(), &request("d", "2026-01-01", "2026-01-04"));
+    assert_eq!((summary.id, summary.counts), (ONE, counts(3, 0)));
+    let other = cellar.open();
+    assert_eq!(other.backfills(10).unwrap(), []);
+    assert_eq!(begin(&other, &request("d", "2026-01-01", "2026-01-03")).id, ONE);
+    // Another process of the first project sees what it did.
+    let again = shop.open();
+    assert_eq!(again.backfills(10).unwrap()[0].counts, counts(3, 0));
+    assert_eq!(again.runs(10).unwrap().len(), 1);
+    assert_eq!(again.plan_backfill(&request("d", "2026-01-01", "2026-01-04")).unwrap().total, 0);
 }

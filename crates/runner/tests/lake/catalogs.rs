@@ -65,7 +65,7 @@ impl Places {
         if !on_postgres() && !on_s3() {
             return;
         }
-        let config = load_project(folder, None, &Environment::default()).config;
+        let config = load_project(folder, None, &crate::harness::environment(folder)).config;
         for (name, lake) in &config.lakes {
             if on_postgres() && matches!(lake.catalog, Catalog::Sqlite { .. }) {
                 let database = self.databases.entry(name.to_string()).or_insert_with(database);
@@ -81,7 +81,7 @@ impl Places {
 
 /// Loads the project in `folder` with its lakes where this run wants them.
 pub fn load(folder: &Path) -> Project {
-    load_with(folder, &Environment::default())
+    load_with(folder, &crate::harness::environment(folder))
 }
 
 /// Does the same with an environment for `${NAME}`.

@@ -158,6 +158,12 @@ impl Folder {
     }
 }
 
+/// Returns the environment that the project in `folder` sees: the `NAME=value` lines of its file `test.env`.
+pub fn environment(folder: &Path) -> Environment {
+    let text = std::fs::read_to_string(folder.join("test.env")).unwrap_or_default();
+    text.lines().filter_map(|line| line.split_once('=')).collect()
+}
+
 /// Compiles a project that has no errors.
 fn compiled(project: Project) -> CompiledProject {
     let compiled = compile(project).unwrap();

@@ -156,6 +156,9 @@ fn show_end(pintail: &Pintail, summary: &BackfillSummary, progress: &Progress<'_
     if let Some(reason) = &summary.reason {
         terminal.warning(&format!("it ended early: {reason}"));
     }
+    if !warnings.is_empty() {
+        terminal.hint("`pintail show last` has the rows that the tests of the last run warn of");
+    }
     let id = summary.id;
     if 0 < summary.counts.failed {
         let failed = count(usize::try_from(summary.counts.failed).unwrap_or(usize::MAX), "partition");

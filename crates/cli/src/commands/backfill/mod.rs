@@ -1,4 +1,4 @@
-//! `backfill`: durable jobs that make partitions of one script, each in a commit of its own.
+//! `backfill`: durable jobs that make partitions of one script, each with a state of its own.
 //!
 //! Not here: what a job does (runner); this says what was asked, what happens and what is left.
 
@@ -25,13 +25,13 @@ Examples:
   pintail backfill flights_daily --from 2013-01-01 --to 2013-02-01   January: it stops before --to
   pintail backfill flights_daily --from 2013-01 --to 2013-02         the same
   pintail backfill flights_daily --missing                           all that should exist
-  pintail backfill flights_daily --failed --stale                    what failed, and what is out of date
-  pintail backfill flights_daily --missing --dry-run                 which, how many, and how long it may take
+  pintail backfill flights_daily --failed --stale                    what failed or is out of date
+  pintail backfill flights_daily --missing --dry-run                 which, and how long it may take
   pintail backfill resume 3                                          goes on with a job where it was
 
-Each partition is a commit of its own. A job that was stopped, by a crash or by Ctrl-C, is resumed
-where it was; one with failures is retried: only what failed. Exit code 1 when something failed or
-is left."
+Each partition is written, tested and recorded by itself; small ones may share a commit. A job that
+was stopped, by a crash or by Ctrl-C, is resumed where it was; a retry does only what failed. Exit
+code 1 when something failed or is left."
 )]
 pub struct BackfillArgs {
     /// The partitioned script, or the asset that it writes

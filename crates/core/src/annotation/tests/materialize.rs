@@ -423,7 +423,6 @@ fn other_targets_are_checked_only() {
         "materialize datatable://app/users",
         expect![[r#"
             materialize: ("datatable://app/users", Replace)
-            info P125 at "datatable://app/users": materializing `datatable://` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
@@ -448,7 +447,6 @@ partitioned daily",
             partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
             materialize: ("s3://out/{partition}.parquet", Replace)
             format: "parquet"
-            info P125 at "s3://out/{partition}.parquet": materializing `s3://` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
@@ -458,23 +456,22 @@ fn a_partition_in_the_target_needs_partitioned() {
     check(
         "materialize s3://out/{partition}.parquet",
         expect![[r#"
-        materialize: ("s3://out/{partition}.parquet", Replace)
-        info P125 at "s3://out/{partition}.parquet": materializing `s3://` is parsed and checked, but this version does not act on it yet
-        error P108 at "s3://out/{partition}.parquet": `{partition}` stands in the target of a script that is not partitioned
-          help: add `partitioned daily`, for instance
-    "#]],
+            materialize: ("s3://out/{partition}.parquet", Replace)
+            error P108 at "s3://out/{partition}.parquet": `{partition}` stands in the target of a script that is not partitioned
+              help: add `partitioned daily`, for instance
+        "#]],
     );
 }
 
 #[test]
-fn volumes_cannot_be_materialized() {
+fn a_file_is_parquet() {
     check(
         "materialize volume://landing/x",
         expect![[r#"
-        materialize: ("volume://landing/x", Replace)
-        error P108 at "volume://landing/x": a volume cannot be materialized
-          help: write to `ducklake://`, `datatable://` or `s3://`
-    "#]],
+            materialize: ("volume://landing/x", Replace)
+            error P548 at "volume://landing/x": only Parquet files are written
+              help: end the name with `.parquet`
+        "#]],
     );
 }
 
@@ -483,10 +480,10 @@ fn globs_cannot_be_materialized() {
     check(
         "materialize s3://out/*.parquet",
         expect![[r#"
-        materialize: ("s3://out/*.parquet", Replace)
-        error P108 at "s3://out/*.parquet": a glob cannot be materialized
-          help: name one object, or one per partition with `{partition}`
-    "#]],
+            materialize: ("s3://out/*.parquet", Replace)
+            error P108 at "s3://out/*.parquet": a glob cannot be materialized
+              help: name one file, or one per partition with `{partition}`
+        "#]],
     );
 }
 
@@ -495,12 +492,11 @@ fn a_view_needs_a_lake() {
     check(
         "materialize view s3://out/x.parquet",
         expect![[r#"
-        materialize: ("s3://out/x.parquet", View)
-        error P123 at "view": `view` needs a lake table as its target
-          label at "s3://out/x.parquet": the target
-          help: name a `ducklake://` table
-        info P125 at "s3://out/x.parquet": materializing `s3://` is parsed and checked, but this version does not act on it yet
-    "#]],
+            materialize: ("s3://out/x.parquet", View)
+            error P123 at "view": `view` needs a lake table as its target
+              label at "s3://out/x.parquet": the target
+              help: name a `ducklake://` table
+        "#]],
     );
 }
 

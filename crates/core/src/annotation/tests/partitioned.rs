@@ -58,9 +58,8 @@ fn dynamic_by_payload() {
         "materialize ducklake://main/x
 partitioned dynamic key=$.order.country",
         expect![[r#"
-            partitioned: Dynamic { key: "$.order.country" }
+            partitioned: Dynamic { key: "$.order.country", tolerance: None }
             materialize: ("ducklake://main/x", Replace)
-            info P125 at "partitioned": `partitioned dynamic` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
@@ -71,9 +70,8 @@ fn dynamic_by_column() {
         "materialize ducklake://main/x
 partitioned dynamic key=loaded_at",
         expect![[r#"
-            partitioned: Dynamic { key: "loaded_at" }
+            partitioned: Dynamic { key: "loaded_at", tolerance: None }
             materialize: ("ducklake://main/x", Replace)
-            info P125 at "partitioned": `partitioned dynamic` is parsed and checked, but this version does not act on it yet
         "#]],
     );
 }
@@ -86,7 +84,7 @@ partitioned dynamic",
         expect![[r#"
             materialize: ("ducklake://main/x", Replace)
             error P104 at "partitioned dynamic": `partitioned` needs `key=` when it is dynamic
-              help: write `partitioned daily|hourly|weekly|monthly [by=<column>] [tz=<zone>] [start=YYYY-MM-DD]` or `partitioned dynamic key=<$.path|column>`; a line of prose must not start with `partitioned`
+              help: write `partitioned daily|hourly|weekly|monthly [by=<column>] [tz=<zone>] [start=YYYY-MM-DD]` or `partitioned dynamic key=<$.path|column> [tolerance=1h]`; a line of prose must not start with `partitioned`
         "#]],
     );
 }
@@ -97,9 +95,8 @@ fn dynamic_has_no_calendar() {
         "materialize ducklake://main/x
 partitioned dynamic key=a by=b tz=UTC start=2026-01-01",
         expect![[r#"
-            partitioned: Dynamic { key: "a" }
+            partitioned: Dynamic { key: "a", tolerance: None }
             materialize: ("ducklake://main/x", Replace)
-            info P125 at "partitioned": `partitioned dynamic` is parsed and checked, but this version does not act on it yet
             error P123 at "b": `by=` does not apply here: a dynamic partition has no window; its column is `key=`
               help: remove `by=b`
             error P123 at "UTC": `tz=` does not apply here: a dynamic partition has no calendar
@@ -177,7 +174,6 @@ fn payload_paths_are_checked() {
 partitioned dynamic key=$..a",
         expect![[r#"
             materialize: ("ducklake://main/x", Replace)
-            info P125 at "partitioned": `partitioned dynamic` is parsed and checked, but this version does not act on it yet
             error P108 at "$..a": `$..a` is not a path into a payload
               help: write `$.` and names separated by dots, such as `$.order.country`
         "#]],

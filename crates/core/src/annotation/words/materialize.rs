@@ -71,7 +71,7 @@ pub const WORD: Word = Word {
     ],
     keywords: &["manual", "history", "scd2", "view", "append", "if_changed", "allow_empty"],
     repeats: Repeats::Once,
-    runtime: Runtime::Partly("targets other than `ducklake://`"),
+    runtime: Runtime::Here,
     shape: &[Shape::Uri],
     parse,
 };

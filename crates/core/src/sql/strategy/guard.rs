@@ -94,7 +94,7 @@ fn summary(stage: &Relation, rules: &GuardRules<'_>) -> String {
               SELECT count(*) AS duplicate_keys, coalesce(sum(_pt_count), 0)::BIGINT AS duplicate_rows
               FROM (
             {keys}
-              )
+              ) AS _pt_groups
             )", keys = indented(&keys)},
         None => "(SELECT 0::BIGINT AS duplicate_keys, 0::BIGINT AS duplicate_rows)".to_owned(),
     };

@@ -320,12 +320,12 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns the pins of the lakes that the script reads, and of its own.
+    /// Returns the pins of the places that the script reads, and of its own.
     fn inputs(&self) -> std::collections::BTreeMap<LakeName, SnapshotId> {
         self.pins
             .iter()
-            .filter(|(lake, _)| **lake == self.lake.name || self.script.reads_lake(lake))
-            .map(|(lake, pin)| (lake.clone(), *pin))
+            .filter(|(place, _)| **place == self.lake.name || self.script.reads_place(place))
+            .map(|(place, pin)| (place.clone(), *pin))
             .collect()
     }
 }

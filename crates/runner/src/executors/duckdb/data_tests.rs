@@ -145,14 +145,31 @@ fn relation_of(place: &TestPlace<'_>, asset: &Asset) -> Option<Relation> {
         return Some(place.table.clone());
     }
     match asset {
+        _ if is_in_postgres(place) => match (asset, place.asset) {
+            (Asset::Datatable { database, schema, table }, Asset::Datatable { database: own, .. })
+                if database == own =>
+            {
+                Some(Relation { catalog: None, schema: Some(Ident::new(schema)), table: Ident::new(table) })
+            }
+            // A transaction of Postgres sees nothing else.
+            _ => None,
+        },
         // The view beside a history lies where the history does.
         Asset::Lake { schema, table, .. } if place.script.current_view().as_ref() == Some(asset) => {
             let schema = Some(Ident::new(schema));
             Some(Relation { catalog: place.table.catalog.clone(), schema, table: Ident::new(table) })
         }
         Asset::Lake { lake, schema, table } => Some(Relation::in_catalog(lake.sql_name(), schema, table)),
-        _ => None,
+        Asset::Datatable { database, schema, table } => {
+            Some(Relation::in_catalog(&crate::executors::datatable::read_alias(database), schema, table))
+        }
+        Asset::Object { .. } | Asset::Volume { .. } => None,
     }
+}
+
+/// Whether the tests run inside Postgres: there a table has a schema and no catalog.
+fn is_in_postgres(place: &TestPlace<'_>) -> bool {
+    place.table.catalog.is_none() && place.table.schema.is_some()
 }
 
 /// A singular test: the script's query with every asset's name put where it is read.
@@ -466,7 +483,8 @@ fn run_all(
     }
 }
 
-fn rows_text(rows: u64) -> String {
+/// Says how many rows fail.
+pub fn rows_text(rows: u64) -> String {
     match rows {
         1 => "1 row fails".to_owned(),
         rows => format!("{rows} rows fail"),

@@ -20,6 +20,11 @@ pub fn execute(
     job: &StepJob,
     report_phase: &dyn Fn(usize, &'static str),
 ) -> StepReport {
+    if let (Some(script), Some(asset)) = (ctx.project.script(&job.step.name), &job.step.asset)
+        && asset.lake().is_none()
+    {
+        return crate::executors::outside::execute(ctx, slot, job, script, asset, report_phase);
+    }
     match Attempt::first(ctx, job, slot.number, report_phase) {
         Ok(mut attempt) => {
             let ended = attempt.begin().and_then(|()| attempt.write(slot, None));

@@ -43,7 +43,10 @@ pub fn may_share(script: &CompiledScript) -> bool {
     let looks_around = ["getvariable", "current_setting"]
         .iter()
         .any(|name| script.text.body.functions.iter().any(|function| function.eq_ignore_ascii_case(name)));
+    let stays_in_lakes =
+        script.target.as_ref().is_some_and(|asset| asset.lake().is_some()) && script.datatables_read().is_empty();
     is_staged
+        && stays_in_lakes
         && !looks_around
         && !script.reads_target()
         && script.increment_column().is_none()

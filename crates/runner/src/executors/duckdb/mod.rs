@@ -23,11 +23,12 @@ mod view;
 
 pub use atomic::execute_atomic;
 pub use attempt::strategy_of;
-pub use data_tests::{TestPlace, TestRows, run_test, tests_of};
+pub use commit::sample;
+pub use data_tests::{ReadyTest, TestOutcome, TestPlace, TestRows, rows_text, run_test, store_severity, tests_of};
 pub use execute::execute;
 pub use group::{Batch, execute_group, may_share};
 pub use history::Surroundings;
 pub use increment::{OpenIncrement, Source, open_increment};
 pub use shape::{Shape, ShapeFacts, partitions_of, shape, slice_of};
-pub use staging::{deduplicate, explain, mark_untyped, prepare_session};
+pub use staging::{deduplicate, explain, mark_untyped, prepare_session, refuse_repeated_columns};
 pub use text::{ReadAs, rewrite};

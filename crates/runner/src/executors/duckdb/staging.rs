@@ -359,7 +359,7 @@ pub fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFa
 }
 
 /// Refuses a query with two columns of one name: the engine would store the second under a name that nobody wrote.
-fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> Result<(), StepFailure> {
+pub fn refuse_repeated_columns(session: &Session, query: &str, schema: &Schema) -> Result<(), StepFailure> {
     // `name_1` is what the engine makes of a second `name`; the query is asked only when there is one.
     let may_be_renamed = |column: &Column| {
         let stem = column.name.rsplit_once('_').filter(|(_, number)| number.parse::<u32>().is_ok());
@@ -427,6 +427,7 @@ pub fn prepare_session(
     script: &CompiledScript,
     upstream: Option<SnapshotId>,
 ) -> Result<(), StepFailure> {
+    crate::executors::datatable::attach_reads(session, ctx, script)?;
     if script.reads_lakes(&ctx.project) {
         session.use_database(ctx.project.default_lake.sql_name())?;
     }
@@ -486,6 +487,9 @@ pub fn explain(ctx: &RunContext, slot: &mut Slot, job: &StepJob) -> Result<Vec<S
     let script = ctx.project.script(&job.step.name).ok_or_else(|| {
         StepFailure::user(Code::UNKNOWN_SCRIPT, "find the script", format!("there is no script `{}`", job.step.name))
     })?;
+    if !matches!(job.step.asset, Some(Asset::Lake { .. })) {
+        return crate::executors::outside::explain(script, job);
+    }
     let mut statements: Vec<Statement> = script
         .setup_spans()
         .map(|span| {

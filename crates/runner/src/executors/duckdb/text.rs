@@ -33,9 +33,21 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
     let writes = text.lineage.writes.iter().filter_map(|write| Some((write.name.as_ref()?, &write.asset)));
     let mut seen = BTreeSet::new();
     for (name, asset) in reads.chain(writes).filter(|(name, _)| seen.insert(name.span)) {
-        let Asset::Lake { lake, schema, table } = asset else { continue };
-        let relation = (read_as.special)(asset).unwrap_or_else(|| Relation::in_catalog(lake.sql_name(), schema, table));
-        rewriter.table(name.span, &relation);
+        let usual = match asset {
+            Asset::Lake { lake, schema, table } => Relation::in_catalog(lake.sql_name(), schema, table),
+            Asset::Datatable { database, schema, table } => {
+                Relation::in_catalog(&crate::executors::datatable::read_alias(database), schema, table)
+            }
+            Asset::Object { .. } | Asset::Volume { .. } => continue,
+        };
+        rewriter.table(name.span, &(read_as.special)(asset).unwrap_or(usual));
+    }
+    for read in text.lineage.reads.iter().filter(|read| read.name.is_none() && seen.insert(read.span)) {
+        // An address in a string, as in FROM 'datatable://app/orders'.
+        if let Asset::Datatable { database, schema, table } = &read.asset {
+            let alias = crate::executors::datatable::read_alias(database);
+            rewriter.table(read.span, &Relation::in_catalog(&alias, schema, table));
+        }
     }
     for (span, address) in &text.places {
         rewriter.replace(*span, address);

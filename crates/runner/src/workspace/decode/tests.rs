@@ -147,7 +147,7 @@ fn every_section_is_read() {
 #[test]
 fn secrets_are_known_to_the_redactor_and_to_no_debug_output() {
     let text = format!(
-        "{FULL}\n[lake.shared]\ncatalog = \"postgres:host=db\"\npassword = \"${{PG_PASSWORD}}\"\n[nats]\ntoken = \"${{S3_KEY}}\""
+        "{FULL}\n[lake.shared]\ncatalog = \"postgres:host=db dbname=lake\"\npassword = \"${{PG_PASSWORD}}\"\n[nats]\ntoken = \"${{S3_KEY}}\""
     );
     let config = good(&text, None);
     let secrets: Vec<&str> = config.secrets.expose().collect();
@@ -156,7 +156,7 @@ fn secrets_are_known_to_the_redactor_and_to_no_debug_output() {
     for secret in secrets {
         assert!(!shown.contains(secret), "{secret} in {shown}");
     }
-    assert_eq!(lake(&config, "shared"), "postgres host=db password s3cr3t, data /p/.pintail/data/shared");
+    assert_eq!(lake(&config, "shared"), "postgres host=db dbname=lake password s3cr3t, data /p/.pintail/data/shared");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn an_unknown_profile_is_named_with_the_known_ones() {
 fn unset_variables_matter_only_where_they_are_used() {
     let text = r#"
 [lake.main]
-catalog = "postgres:host=db"
+catalog = "postgres:host=db dbname=lake"
 password = "${PG_PASWORD}"
 [profile.local.lake.main]
 catalog = "sqlite:local.sqlite"
@@ -240,7 +240,7 @@ fn mistakes_in_profiles_that_are_not_selected_are_found() {
     let expected = expect![[r#"
         2:13 P004 0: `slots` must be at least 1, found `0`
         4:5 P002 slot: unknown key `slot` in [run] (did you mean `slots`?)
-        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `lake`, `store`, `run`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`)
+        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `project`, `lake`, `store`, `run`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`)
     "#]];
     expected.assert_eq(&print(text, &read(text, None).1));
     expected.assert_eq(&print(text, &read(text, Some("a")).1));
@@ -404,6 +404,7 @@ url = "postgres://u@db/app"
 "#,
         expect![[r#"
             3:11 P004 "postgres:host=${DATA} password=hunter2": `catalog` holds a secret, which must come from the environment (write `${NAME}` and set the environment variable `NAME`)
+            3:11 P004 "postgres:host=${DATA} password=hunter2": `catalog` must be a connection that names the lake's database (such as `postgres:host=db user=pintail dbname=lake`)
             5:11 P004 "postgres://u:hunter2@db/lake": `catalog` holds a secret, which must come from the environment (write `${NAME}` and set the environment variable `NAME`)
             6:12 P004 "hunter2": `password` holds a secret, which must come from the environment (write `${NAME}` and set the environment variable `NAME`)
             9:7 P004 "hunter2": `key` holds a secret, which must come from the environment (write `${NAME}` and set the environment variable `NAME`)
@@ -500,11 +501,9 @@ atomic = false
 "#;
     let of = |profile| print(text, &read_all(text, profile).1);
     expect![[r#"
-        3:1 P125 catalog: a catalog on Postgres is checked, but this version does not act on it yet (write `catalog = "sqlite:<path>"` to run something)
         9:1 P125 timezone: `timezone` is checked, but this version does not act on it yet (schedules do not run yet; partitions have `tz=`)
         11:1 P125 worker: `worker` is checked, but this version does not act on it yet (choose scripts by `--select tag:…`)
         12:2 P125 datatable: `[datatable]` is checked, but this version does not act on it yet (scripts cannot read or write Postgres tables yet)
-        14:2 P125 object_store: `[object_store]` is checked, but this version does not act on it yet (scripts cannot read or write object stores by `s3://` assets yet)
         18:2 P125 kafka: `[kafka]` is checked, but this version does not act on it yet (nothing starts runs by itself yet: use cron, or `pintail run` by hand)
         20:2 P125 packages: `[packages]` is checked, but this version does not act on it yet (put macros and tests into the project itself)
     "#]].assert_eq(&of(None));
@@ -533,5 +532,30 @@ fn a_project_has_a_name_that_is_not_empty() {
             2:8 P004 " ": `name` must be text that is not empty, found ` ` (such as `name = "shop"`)
             3:1 P002 names: unknown key `names` in [project] (did you mean `name`?)
         "#]],
+    );
+}
+
+#[test]
+fn the_reader_of_a_lake_is_a_connection_to_postgres_whose_password_is_a_secret_too() {
+    let text = "[lake.main]\ncatalog = \"postgres:host=db dbname=lake\"\npassword = \"${PG_PASSWORD}\"\n\
+                reader = \"postgres:host=replica dbname=lake user=ro password=${S3_KEY}\"";
+    let config = good(text, None);
+    let reader = config.lakes.values().next().unwrap().reader.as_ref().unwrap();
+    assert!(matches!(reader, Catalog::Postgres { connection, password: Some(_) }
+        if connection == "host=replica dbname=lake user=ro"));
+    assert!(config.secrets.expose().any(|secret| secret == "AKIA17"));
+    let on_a_file = "[lake.main]\nreader = \"sqlite:x.sqlite\"";
+    check(
+        on_a_file,
+        expect![[r#"
+        2:10 P004 "sqlite:x.sqlite": `reader` must be `postgres:<connection>`, found `sqlite:x.sqlite` (write `postgres:<connection>` with a role that may read, or leave `reader` out)
+    "#]],
+    );
+    let twice = "[lake.main]\ncatalog = \"postgres:host=db host=other dbname=lake\"";
+    check(
+        twice,
+        expect![[r#"
+        2:11 P004 "postgres:host=db host=other dbname=lake": `catalog` must be a connection to Postgres (`host` stands twice in the connection), found `postgres:host=db host=other dbname=lake` (such as `postgres:host=db user=pintail dbname=lake`)
+    "#]],
     );
 }

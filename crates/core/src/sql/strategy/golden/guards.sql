@@ -21,7 +21,7 @@ FROM (
     WHERE "id" IS NOT NULL AND "total" IS NOT NULL
     GROUP BY "id", "total"
     HAVING count(*) > 1
-  )
+  ) AS _pt_groups
 ) AS _pt_keys;
 
 -- NullKeys
