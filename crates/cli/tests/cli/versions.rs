@@ -37,17 +37,16 @@ fn a_diff_a_rollback_and_what_is_left_to_run() {
         &project,
         "diff orders --from 2",
         expect![[r#"
-        exit code 0
-        --- stdout
-        ducklake://main/orders: snapshot 2 -> 4
-          rows: 2 added, 2 removed, 1 the same (compared as whole rows)
+            exit code 0
+            --- stdout
+            ducklake://main/orders: snapshot 2 -> 4
+              rows: 1 added, 1 removed, 1 changed, 1 the same (compared by id)
 
-           id  amount
-        +  2   99.9
-        +  4   1.0
-        -  2   12.5
-        -  3   7.2
-    "#]],
+               id  amount
+            +  4   1.0
+            -  3   7.2
+            ~  2   12.5 -> 99.9
+        "#]],
     );
     check(
         &project,
@@ -64,49 +63,49 @@ fn a_diff_a_rollback_and_what_is_left_to_run() {
         &project,
         "rollback orders --to 2 --dry-run --limit 1",
         expect![[r#"
-        exit code 0
-        --- stdout
-        ducklake://main/orders: snapshot 4 -> 2
-          rows: 2 added, 2 removed, 1 the same (compared as whole rows)
+            exit code 0
+            --- stdout
+            ducklake://main/orders: snapshot 4 -> 2
+              rows: 1 added, 1 removed, 1 changed, 1 the same (compared by id)
 
-           id  amount
-        +  2   12.5
-        -  2   99.9
-    "#]],
+               id  amount
+            +  3   7.2
+            -  4   1.0
+            ~  2   99.9 -> 12.5
+        "#]],
     );
     check(
         &project,
         "rollback orders --to 2",
         expect![[r#"
-        exit code 2
-        --- stdout
-        ducklake://main/orders: snapshot 4 -> 2
-          rows: 2 added, 2 removed, 1 the same (compared as whole rows)
+            exit code 2
+            --- stdout
+            ducklake://main/orders: snapshot 4 -> 2
+              rows: 1 added, 1 removed, 1 changed, 1 the same (compared by id)
 
-           id  amount
-        +  2   12.5
-        +  3   7.2
-        -  2   99.9
-        -  4   1.0
-        --- stderr
-        error: a rollback asks before it writes, and there is nobody to ask
-        hint: `--yes` goes on without asking, `--dry-run` only shows what would change
-    "#]],
+               id  amount
+            +  3   7.2
+            -  4   1.0
+            ~  2   99.9 -> 12.5
+            --- stderr
+            error: a rollback asks before it writes, and there is nobody to ask
+            hint: `--yes` goes on without asking, `--dry-run` only shows what would change
+        "#]],
     );
     check(
         &project,
         "rollback orders --to 2 --limit 0 --yes",
         expect![[r#"
-        exit code 0
-        --- stdout
-        ducklake://main/orders: snapshot 4 -> 2
-          rows: 2 added, 2 removed, 1 the same (compared as whole rows)
-        run <id> succeeded: 1 materialized in <time>
-        --- stderr
-        materialized  orders  3 rows, 3 deleted, snapshot 5 (<time>)
-        note: 1 script downstream: revenue
-        hint: `pintail run --select orders+ --exclude orders` brings them up to date
-    "#]],
+            exit code 0
+            --- stdout
+            ducklake://main/orders: snapshot 4 -> 2
+              rows: 1 added, 1 removed, 1 changed, 1 the same (compared by id)
+            run <id> succeeded: 1 materialized in <time>
+            --- stderr
+            materialized  orders  3 rows, 3 deleted, snapshot 5 (<time>)
+            note: 1 script downstream: revenue
+            hint: `pintail run --select orders+ --exclude orders` brings them up to date
+        "#]],
     );
     check(
         &project,
@@ -121,16 +120,16 @@ fn a_diff_a_rollback_and_what_is_left_to_run() {
         &project,
         "rollback orders --to 4 --limit 0 --yes --run-downstream",
         expect![[r#"
-        exit code 0
-        --- stdout
-        ducklake://main/orders: snapshot 5 -> 4
-          rows: 2 added, 2 removed, 1 the same (compared as whole rows)
-        run <id> succeeded: 1 materialized in <time>
-        run <id> succeeded: 1 materialized in <time>
-        --- stderr
-        materialized  orders  3 rows, 3 deleted, snapshot 6 (<time>)
-        materialized  revenue  1 row, 1 deleted, snapshot 7 (<time>)
-    "#]],
+            exit code 0
+            --- stdout
+            ducklake://main/orders: snapshot 5 -> 4
+              rows: 1 added, 1 removed, 1 changed, 1 the same (compared by id)
+            run <id> succeeded: 1 materialized in <time>
+            run <id> succeeded: 1 materialized in <time>
+            --- stderr
+            materialized  orders  3 rows, 3 deleted, snapshot 6 (<time>)
+            materialized  revenue  1 row, 1 deleted, snapshot 7 (<time>)
+        "#]],
     );
 }
 
@@ -141,45 +140,59 @@ fn a_diff_for_machines() {
         &project,
         "diff orders --from 2 --limit 1 --json",
         expect![[r#"
-        exit code 0
-        --- stdout
-        {
-          "asset": "ducklake://main/orders",
-          "partition": null,
-          "from": 2,
-          "to": 4,
-          "is_same": false,
-          "columns": [],
-          "rows": {
-            "compared_by": "rows",
-            "key": [],
-            "added": 2,
-            "removed": 2,
-            "changed": 0,
-            "same": 1,
-            "sample": [
-              {
-                "change": "added",
-                "times": 1,
-                "before": null,
-                "after": {
-                  "id": "2",
-                  "amount": "99.9"
-                }
-              },
-              {
-                "change": "removed",
-                "times": 1,
-                "before": {
-                  "id": "2",
-                  "amount": "12.5"
-                },
-                "after": null
+            exit code 0
+            --- stdout
+            {
+              "asset": "ducklake://main/orders",
+              "partition": null,
+              "from": 2,
+              "to": 4,
+              "is_same": false,
+              "columns": [],
+              "rows": {
+                "compared_by": "rows",
+                "key": [
+                  "id"
+                ],
+                "added": 1,
+                "removed": 1,
+                "changed": 1,
+                "same": 1,
+                "sample": [
+                  {
+                    "change": "added",
+                    "times": 1,
+                    "before": null,
+                    "after": {
+                      "id": "4",
+                      "amount": "1.0"
+                    }
+                  },
+                  {
+                    "change": "removed",
+                    "times": 1,
+                    "before": {
+                      "id": "3",
+                      "amount": "7.2"
+                    },
+                    "after": null
+                  },
+                  {
+                    "change": "changed",
+                    "times": 1,
+                    "before": {
+                      "id": "2",
+                      "amount": "12.5"
+                    },
+                    "after": {
+                      "id": "2",
+                      "amount": "99.9"
+                    }
+                  }
+                ]
               }
-            ]
-          }
-        }
-    "#]],
+            }
+        "#]],
     );
 }
 
@@ -208,10 +221,10 @@ fn versions_that_are_not_there_say_what_is() {
         &project,
         "diff order --from 2",
         expect![[r#"
-        exit code 2
-        --- stderr
-        error: ducklake://main/order did not exist at snapshot 2; `pintail history order` lists its versions
-    "#]],
+            exit code 2
+            --- stderr
+            error: ducklake://main/order did not exist at snapshot 2; did you mean `orders`?
+        "#]],
     );
     check(
         &project,
@@ -308,27 +321,27 @@ fn pins_and_upkeep_say_who_holds_what() {
         &project,
         "maintain --dry-run --keep 0s",
         expect![[r#"
-        exit code 0
-        --- stdout
-        lake main: 2 snapshots would go, 3 stay (0 young); 0 B of files are free then
+            exit code 0
+            --- stdout
+            lake main: 2 snapshots would go, 3 stay (0 young); 0 B of files are free then
 
-        held by                  snapshots  bytes  first reason
-        project <project>          2  334 B  run <id> of ducklake://main/orders
-        somebody                         1  334 B  audit
-    "#]],
+            snapshots  bytes  held by
+                    2  334 B  project <project>: run <id> of ducklake://main/orders
+                    1  334 B  somebody: audit
+        "#]],
     );
     check(
         &project,
         "maintain --keep 0s",
         expect![[r#"
-        exit code 0
-        --- stdout
-        lake main: 2 snapshots went, 3 stay (0 young); 0 B of files are free then
+            exit code 0
+            --- stdout
+            lake main: 2 snapshots went, 3 stay (0 young); 0 B of files are free then
 
-        held by                  snapshots  bytes  first reason
-        project <project>          2  334 B  run <id> of ducklake://main/orders
-        somebody                         1  334 B  audit
-    "#]],
+            snapshots  bytes  held by
+                    2  334 B  project <project>: run <id> of ducklake://main/orders
+                    1  334 B  somebody: audit
+        "#]],
     );
     check(
         &project,
@@ -343,13 +356,13 @@ fn pins_and_upkeep_say_who_holds_what() {
         &project,
         "maintain",
         expect![[r#"
-        exit code 0
-        --- stdout
-        lake main: 0 snapshots went, 4 stay (0 young)
+            exit code 0
+            --- stdout
+            lake main: 0 snapshots went, 4 stay (0 young)
 
-        held by                  snapshots  bytes  first reason
-        project <project>          3  334 B  run <id> of ducklake://main/orders
-        somebody                         1  334 B  audit
-    "#]],
+            snapshots  bytes  held by
+                    3  334 B  project <project>: run <id> of ducklake://main/orders
+                    1  334 B  somebody: audit
+        "#]],
     );
 }
