@@ -409,8 +409,8 @@ fn a_shared_store_tells_projects_apart_and_holds_their_jobs() {
     let database = pintail_testkit::services::database();
     let project = |name: &str| {
         let folder = Folder::new(DAILY);
-        let store = format!("[project]\nname = \"{name}\"\n[store]\nurl = \"{}\"\n", database.url());
-        folder.write(&format!("//- pintail.toml\n{store}"));
+        folder.write(&format!("//- pintail.toml\n[project]\nname = \"{name}\"\n[store]\nurl = \"${{STORE_URL}}\"\n"));
+        folder.write(&format!("//- test.env\nSTORE_URL={}\n", database.url()));
         folder
     };
     let (shop, cellar) = (project("shop"), project("cellar"));
