@@ -503,7 +503,6 @@ atomic = false
     expect![[r#"
         9:1 P125 timezone: `timezone` is checked, but this version does not act on it yet (schedules do not run yet; partitions have `tz=`)
         11:1 P125 worker: `worker` is checked, but this version does not act on it yet (choose scripts by `--select tag:…`)
-        12:2 P125 datatable: `[datatable]` is checked, but this version does not act on it yet (scripts cannot read or write Postgres tables yet)
         18:2 P125 kafka: `[kafka]` is checked, but this version does not act on it yet (nothing starts runs by itself yet: use cron, or `pintail run` by hand)
         20:2 P125 packages: `[packages]` is checked, but this version does not act on it yet (put macros and tests into the project itself)
     "#]].assert_eq(&of(None));
