@@ -27,6 +27,8 @@ pub struct Deferral {
     originals: BTreeMap<Asset, Asset>,
     /// Where what this profile has not built, or cannot build, is read.
     read_from: BTreeMap<Asset, Asset>,
+    /// Views that are built with a table, by the view: the current rows beside a history.
+    built_with: BTreeMap<Asset, Asset>,
     built: RwLock<HashSet<Asset>>,
 }
 
@@ -42,10 +44,12 @@ impl Deferral {
             elsewhere,
             ..Self::default()
         };
-        for target in scripts.iter().filter_map(|script| script.target.as_ref()) {
-            let own = deferral.own_name(target);
-            if own != *target || deferral.elsewhere_name(target) != *target {
-                deferral.originals.insert(own, target.clone());
+        for script in scripts {
+            let Some(target) = &script.target else { continue };
+            deferral.add_original(target);
+            if let Some(view) = script.current_view() {
+                deferral.add_original(&view);
+                deferral.built_with.insert(deferral.own_name(&view), deferral.own_name(target));
             }
         }
         let texts = scripts.iter().map(|script| &script.text).chain(tests.iter().map(|test| &test.text));
@@ -62,6 +66,13 @@ impl Deferral {
             .collect();
         deferral.read_from.extend(outside);
         Some(deferral)
+    }
+
+    fn add_original(&mut self, asset: &Asset) {
+        let own = self.own_name(asset);
+        if own != *asset || self.elsewhere_name(asset) != *asset {
+            self.originals.insert(own, asset.clone());
+        }
     }
 
     fn own_name(&self, asset: &Asset) -> Asset {
@@ -119,6 +130,7 @@ impl Deferral {
     }
 
     fn is_built(&self, asset: &Asset) -> bool {
+        let asset = self.built_with.get(asset).unwrap_or(asset);
         self.built.read().unwrap_or_else(PoisonError::into_inner).contains(asset)
     }
 
@@ -196,6 +208,9 @@ impl Deferral {
 
     /// A statement whose table is not known, or is none of the project's, could write what the other profile owns.
     fn could_write_there(&self, script: &CompiledScript) -> Option<String> {
+        if let Some(target) = script.target.as_ref().filter(|target| target.lake().is_none()) {
+            return Some(format!("in a profile that defers to `{}`, {target} would be its own", self.profile));
+        }
         let writing =
             script.statements.iter().filter(|(_, need)| matches!(need, Need::OwnTransaction | Need::InTransaction));
         for (span, _) in writing {

@@ -144,7 +144,7 @@ impl Folder {
 
     /// Opens the project with a profile; its lakes are where its configuration says.
     pub fn open_as(&self, profile: &str) -> Pintail {
-        let project = pintail_runner::workspace::load_project(self.path(), Some(profile), &Environment::default());
+        let project = load_project(self.path(), Some(profile), &Environment::default());
         Pintail::open(Arc::new(compiled(project)), settings()).unwrap()
     }
 

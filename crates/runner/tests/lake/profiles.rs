@@ -153,6 +153,43 @@ DELETE FROM good_by_others;
 }
 
 #[test]
+fn a_target_outside_lakes_is_left_out() {
+    let folder = shared();
+    folder.write(
+        "//- pipelines/out.sql
+-- materialize volume://project/out.parquet
+SELECT 1 AS n
+",
+    );
+    let (plan, _) = folder.open_as("dev").plan(&only("out")).unwrap();
+    assert!(plan.steps.is_empty() && format!("{:?}", plan.hints).contains("would be its own"), "{:?}", plan.hints);
+}
+
+#[test]
+fn the_current_rows_of_a_history_go_with_the_history() {
+    let folder = shared();
+    folder.write(
+        "//- pipelines/h.sql
+-- materialize history ducklake://main/h key=n
+SELECT n, 'prod' AS made_by FROM raw
+//- pipelines/now.sql
+-- materialize ducklake://main/now
+SELECT made_by FROM h_current
+",
+    );
+    built_by_prod(&folder);
+    let dev = folder.open_as("dev");
+    run(&dev, &only("now")).assert_good();
+    assert_eq!(query(&dev, "FROM main_dev.now", None), ["prod"]);
+    folder.write(
+        "//- pipelines/h.sql\n-- materialize history ducklake://main/h key=n\nSELECT n, 'dev' AS made_by FROM raw\n",
+    );
+    let dev = folder.open_as("dev");
+    run(&dev, &only("h+")).assert_good();
+    assert_eq!(query(&dev, "FROM main_dev.now", None), ["dev"]);
+}
+
+#[test]
 fn a_suffix_may_be_chosen_and_must_keep_the_profiles_apart() {
     let folder = shared();
     folder.write("//- pintail.toml\n[profile.prod]\n[profile.dev]\ndefer = \"prod\"\nschema_suffix = \"_ann\"\n");
