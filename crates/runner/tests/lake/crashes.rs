@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use pintail_core::id::LakeName;
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::guard::{Guard, Pin, PinKind};
+use pintail_engine::guard::Guard;
 use pintail_runner::Pintail;
 use pintail_runner::pintail::PlanRequest;
 use pintail_store::RunStatus;
 
-use crate::harness::{Folder, query, run};
+use crate::harness::{Folder, pins_of_processes, query, run};
 use crate::processes::{Work, open};
 
 /// One script that writes `t` from `data/in.csv`, and what the table holds after the versions 1 to n were written.
@@ -108,9 +108,7 @@ fn assert_recovered(pintail: &Pintail, point: &FaultPoint) {
     let lake = pintail.lakes().values().next().unwrap();
     let guard = pintail.block_on(Guard::open(lake)).unwrap();
     assert!(!pintail.block_on(guard.has_leases()).unwrap(), "killed at {point:?}: a lease is left");
-    let is_of_a_process = |pin: &Pin| pin.kind == PinKind::Process;
-    let left: Vec<Pin> = pintail.block_on(guard.pins()).unwrap().into_iter().filter(is_of_a_process).collect();
-    assert_eq!(left, [], "killed at {point:?}: a pin is left");
+    assert_eq!(pins_of_processes(pintail, &guard), [], "killed at {point:?}: a pin is left");
 }
 
 /// What the store remembers is what the lake's own stamps say.

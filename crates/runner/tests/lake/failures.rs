@@ -18,7 +18,7 @@ use pintail_runner::pintail::PlanRequest;
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
 use pintail_store::RunStatus;
 
-use crate::harness::{Folder, query, run};
+use crate::harness::{Folder, pins_of_processes, query, run};
 use crate::processes::{Pause, Work, open, open_with_extensions, wait_for};
 
 const COPY: &str = "//- data/in.csv\nv\nold\n//- pipelines/t.sql\n-- materialize ducklake://main/t\nSELECT v FROM read_csv('data/in.csv')\n";
@@ -353,7 +353,7 @@ fn assert_cancelled(pintail: &Pintail) {
 fn assert_let_go(pintail: &Pintail) {
     let guard = pintail.block_on(Guard::open(pintail.lakes().values().next().unwrap())).unwrap();
     assert!(!pintail.block_on(guard.has_leases()).unwrap(), "a lease is left");
-    assert_eq!(pintail.block_on(guard.pins()).unwrap(), [], "a pin is left");
+    assert_eq!(pins_of_processes(pintail, &guard), [], "a pin is left");
 }
 
 // Words about failure.

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use pintail_core::id::SnapshotId;
 use pintail_core::plan::Plan;
 use pintail_engine::fault::Faults;
+use pintail_engine::guard::{Guard, Pin, PinKind};
 use pintail_engine::native::ExtensionFolders;
 use pintail_runner::executors::{StepFailure, StepOutcome};
 use pintail_runner::pintail::{MaintainRequest, Observation, PlanRequest};
@@ -366,6 +367,12 @@ impl Told {
     pub fn failure(&self, name: &str) -> &StepFailure {
         self.step(name).failure.as_ref().unwrap_or_else(|| panic!("{name} did not fail: {}", self.text()))
     }
+}
+
+/// Returns what processes hold; the holds on the inputs of past runs outlive them.
+pub fn pins_of_processes(pintail: &Pintail, guard: &Guard) -> Vec<Pin> {
+    let pins = pintail.block_on(guard.pins()).unwrap();
+    pins.into_iter().filter(|pin| pin.kind == PinKind::Process).collect()
 }
 
 /// Runs a query and returns its rows as text.
