@@ -92,7 +92,7 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     }
     let texts = scripts.iter_mut().map(|script| &mut script.text).chain(tests.iter_mut().map(|test| &mut test.text));
     for text in texts {
-        objects::resolve(text, &project.config, &mut diagnostics);
+        objects::resolve(text, &project, &mut diagnostics);
     }
     check_lakes(&scripts, &names, &mut diagnostics);
     check_places(&mut scripts, &project, &mut diagnostics);
@@ -217,7 +217,6 @@ fn compile_script(
     let has_increments = compiled.increment_column().is_some();
     compiled.text =
         ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, ..ParsedText::default() };
-    check_reads(&compiled, diagnostics);
     compiled
 }
 
@@ -400,27 +399,6 @@ fn check_places(scripts: &mut [CompiledScript], project: &Project, diagnostics: 
         let told = Diagnostic::new(Code::UNKNOWN_PLACE, path, target.span, message.clone());
         diagnostics.push(told.with_help(help));
         script.cannot_run.get_or_insert(message);
-    }
-}
-
-/// Says which reads of a body this version cannot do yet, each kind once per script.
-fn check_reads(script: &CompiledScript, diagnostics: &mut Vec<Diagnostic>) {
-    let mut told = BTreeSet::new();
-    for read in &script.text.lineage.reads {
-        let written = script.text.blanked.get(read.span.start..read.span.end).unwrap_or_default();
-        let is_address = written.trim_start_matches(['\'', '"']).starts_with("volume://");
-        let help = match &read.asset {
-            Asset::Volume { .. } if is_address => "write the path of the file, such as `landing/orders.csv`",
-            Asset::Object { .. } | Asset::Volume { .. } | Asset::Lake { .. } | Asset::Datatable { .. } => continue,
-        };
-        if told.insert(read.asset.scheme()) {
-            let message = format!(
-                "reading `{}://` is parsed and checked, but this version does not act on it yet",
-                read.asset.scheme()
-            );
-            diagnostics
-                .push(Diagnostic::new(Code::NOT_YET, &script.file.source.path, read.span, message).with_help(help));
-        }
     }
 }
 

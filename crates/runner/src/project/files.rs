@@ -12,10 +12,7 @@ use crate::workspace::Project;
 /// is not a local file. Files that are not there have a fingerprint too.
 pub fn fingerprint(project: &Project, asset: &Asset) -> Option<String> {
     let Asset::Volume { volume, path } = asset else { return None };
-    let folder = match volume.as_str() {
-        "project" => project.root.clone(),
-        name => project.config.volumes.get(name)?.path.clone(),
-    };
+    let folder = folder_of(project, volume)?;
     let mut digest = Sha256::new();
     for file in files(&folder, path) {
         let Ok(facts) = std::fs::metadata(&file) else { continue };
@@ -25,6 +22,14 @@ pub fn fingerprint(project: &Project, asset: &Asset) -> Option<String> {
         digest.update(changed.map_or(0, |time| time.as_nanos()).to_le_bytes());
     }
     Some(digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns the folder of `volume`; the project's own is always there.
+pub(super) fn folder_of(project: &Project, volume: &str) -> Option<PathBuf> {
+    match volume {
+        "project" => Some(project.root.clone()),
+        name => project.config.volumes.get(name).map(|volume| volume.path.clone()),
+    }
 }
 
 /// Returns the files that `pattern` names below `folder`, in order.

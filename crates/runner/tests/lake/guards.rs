@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use pintail_runner::pintail::PlanRequest;
 
-use crate::harness::{Folder, at, query, run};
+use crate::harness::{Folder, at, pins_of_processes, query, run};
 
 /// One script `t`, the partition it runs for, and what it says.
 fn check(folder: &Folder, partition: Option<&str>, expected: Expect) {
@@ -244,5 +244,5 @@ SELECT k FROM s, range(2)
     assert_eq!(told.summary.failed, 1, "{}", told.text());
     let lake = pintail.lakes().values().next().unwrap();
     let guard = pintail.block_on(pintail_engine::guard::Guard::open(lake)).unwrap();
-    assert_eq!(pintail.block_on(guard.pins()).unwrap(), []);
+    assert_eq!(pins_of_processes(&pintail, &guard), []);
 }

@@ -73,28 +73,34 @@ SELECT 1 AS a -- trailing",
 }
 
 #[test]
-fn reads_that_this_version_cannot_do_yet_are_said_by_check() {
-    let folder = Folder::new(
+fn files_of_a_volume_are_read_from_its_folder_and_unknown_places_are_said() {
+    let volumes = tempfile::tempdir().unwrap();
+    std::fs::write(volumes.path().join("orders.csv"), "n\n1\n").unwrap();
+    let folder = Folder::new(&format!(
         "//- pintail.toml
 [volume.landing]
-path = \"landing\"
-[datatable.app]
-url = \"postgres://127.0.0.1/app\"
-//- landing/orders.csv
-n
-1
+path = \"{}\"
 //- pipelines/a.sql
 -- materialize ducklake://main/a
-ATTACH 'datatable://app' AS app;
-SELECT n FROM app.users, app.orders, read_parquet('s3://raw/x.parquet'), read_csv('volume://landing/orders.csv')
-//- pipelines/b.sql
--- materialize ducklake://main/b
-SELECT n FROM read_csv('landing/orders.csv')
+SELECT n FROM read_csv('volume://landing/*.csv')
+",
+        volumes.path().display()
+    ));
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("FROM a"), ["1"]);
+    assert_eq!(folder.run_all().text(), "");
+    std::fs::write(volumes.path().join("more.csv"), "n\n2\n").unwrap();
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("FROM a ORDER BY n"), ["1", "2"]);
+
+    folder.write(
+        "//- pipelines/a.sql
+-- materialize ducklake://main/a
+SELECT n FROM read_csv('volume://landin/orders.csv'), read_parquet('s3://raw/x.parquet')
 ",
     );
     expect![[r#"
-        Info P125 pintail.toml:3 `[datatable]` is checked, but this version does not act on it yet
-        Info P125 pipelines/a.sql:3 reading `datatable://` is parsed and checked, but this version does not act on it yet
-        Info P125 pipelines/a.sql:3 reading `s3://` is parsed and checked, but this version does not act on it yet
-        Info P125 pipelines/a.sql:3 reading `volume://` is parsed and checked, but this version does not act on it yet"#]].assert_eq(&folder.check().join("\n"));
+        Warning P549 pipelines/a.sql:2 there is no volume `landin`
+        Error P014 pipelines/a.sql:2 there is no object store `raw`"#]]
+    .assert_eq(&folder.check().join("\n"));
 }
