@@ -144,19 +144,19 @@ fn machines_are_told_of_unchanged_steps() {
         &project,
         "run --select plans --force --json",
         expect![[r#"
-        exit code 0
-        --- stdout
-        {"event":"started","run":"<id>","steps":[{"step":1,"script":"plans","asset":"ducklake://main/plans","partition":null,"window":null,"strategy":"replace","reason":"forced","after":[]}]}
-        {"event":"step_started","step":1}
-        {"event":"step_phase","step":1,"phase":"lease"}
-        {"event":"step_phase","step":1,"phase":"pin"}
-        {"event":"step_phase","step":1,"phase":"stage"}
-        {"event":"step_phase","step":1,"phase":"guard"}
-        {"event":"step_phase","step":1,"phase":"test"}
-        {"event":"step_phase","step":1,"phase":"compare"}
-        {"event":"step_phase","step":1,"phase":"test"}
-        {"event":"step_finished","step":1,"script":"plans","asset":"ducklake://main/plans","partition":null,"window":null,"strategy":"replace","reason":"forced","after":[],"state":"unchanged","snapshot":2,"rows":2,"tests":[],"notes":[],"seconds":<seconds>,"phases":[{"phase":"lease","seconds":<seconds>},{"phase":"pin","seconds":<seconds>},{"phase":"stage","seconds":<seconds>},{"phase":"guard","seconds":<seconds>},{"phase":"test","seconds":<seconds>},{"phase":"compare","seconds":<seconds>},{"phase":"remember","seconds":<seconds>}]}
-        {"event":"finished","run":"<id>","status":"succeeded","materialized":0,"unchanged":1,"superseded":0,"failed":0,"skipped":0,"stopped":0,"up_to_date":0,"unrecorded":null,"seconds":<seconds>}
-    "#]],
+            exit code 0
+            --- stdout
+            {"event":"started","run":"<id>","steps":[{"step":1,"script":"plans","asset":"ducklake://main/plans","partition":null,"window":null,"strategy":"replace","reason":"forced","after":[]}]}
+            {"event":"step_started","step":1}
+            {"event":"step_phase","step":1,"phase":"lease"}
+            {"event":"step_phase","step":1,"phase":"pin"}
+            {"event":"step_phase","step":1,"phase":"stage"}
+            {"event":"step_phase","step":1,"phase":"guard"}
+            {"event":"step_phase","step":1,"phase":"test"}
+            {"event":"step_phase","step":1,"phase":"compare"}
+            {"event":"step_phase","step":1,"phase":"test"}
+            {"event":"step_finished","step":1,"script":"plans","asset":"ducklake://main/plans","partition":null,"window":null,"strategy":"replace","reason":"forced","after":[],"state":"unchanged","snapshot":2,"rows":2,"tests":[],"notes":[],"seconds":<seconds>,"phases":[{"phase":"lease","seconds":<seconds>},{"phase":"pin","seconds":<seconds>},{"phase":"stage","seconds":<seconds>},{"phase":"guard","seconds":<seconds>},{"phase":"test","seconds":<seconds>},{"phase":"compare","seconds":<seconds>},{"phase":"remember","seconds":<seconds>}]}
+            {"event":"finished","run":"<id>","status":"succeeded","materialized":0,"unchanged":1,"superseded":0,"rolled_back":0,"failed":0,"skipped":0,"stopped":0,"up_to_date":0,"unrecorded":null,"seconds":<seconds>}
+        "#]],
     );
 }
