@@ -2,9 +2,11 @@
 //!
 //! Two processes may make one lake at once: everything happens under the lake's lane, and each part is looked for first.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pintail_core::sql::strategy::create_fences;
 use pintail_core::sql::{Ident, Statement};
@@ -86,8 +88,24 @@ fn make_folder(folder: Option<&Path>) -> Result<(), EngineError> {
 }
 
 /// Refuses a catalog file that is not SQLite, before DuckDB turns it into something else.
+///
+/// It is looked at once per process, before this process has opened it as a database: closing a file gives back every lock
+/// that the process holds on it, also those of the SQLite inside DuckDB, and another process would then remove the
+/// write-ahead log that is in use here.
 pub(super) fn refuse_foreign_files(lake: &LakeLocation) -> Result<(), EngineError> {
+    static SEEN: OnceLock<Mutex<BTreeSet<PathBuf>>> = OnceLock::new();
     let Some(path) = lake.catalog_file() else { return Ok(()) };
+    // Held while the file is read, so that no other slot of this process opens it meanwhile.
+    let mut seen = SEEN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if seen.contains(path) {
+        return Ok(());
+    }
+    refuse_foreign_file(lake, path)?;
+    seen.insert(path.to_owned());
+    Ok(())
+}
+
+fn refuse_foreign_file(lake: &LakeLocation, path: &Path) -> Result<(), EngineError> {
     let Ok(mut file) = fs::File::open(path) else { return Ok(()) };
     let mut head = Vec::new();
     file.by_ref().take(16).read_to_end(&mut head).map_err(|source| EngineError::File {

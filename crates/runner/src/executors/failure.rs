@@ -105,8 +105,8 @@ impl StepFailure {
             "snapshot {snapshot} is live and cannot be read; the version before it can, by `query --at {}`",
             snapshot.0 - 1
         );
-        let help = "`pintail run --select <script> --full-refresh` writes the table anew, or `pintail rollback` brings the \
-                    version before it back";
+        let help = "drop the table in the lake, then `pintail run --select <script> --full-refresh` writes it anew; nothing can \
+                    be deleted from it row by row, because that would read the lost files";
         Self { stage: "commit".to_owned(), committed, ..self }.with_help(help)
     }
 

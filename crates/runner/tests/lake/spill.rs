@@ -100,10 +100,10 @@ fn a_file_that_may_not_grow_fails_the_step() {
     assert_eq!(query(&pintail, "SELECT count(*) FROM big", None), ["400000"]);
 }
 
-/// A sort of three million rows, which does not fit into 128 MB.
+/// A sort of five million rows, which does not fit into 150 MB.
 const SORT: &str = "//- pipelines/big.sql
 -- materialize ducklake://main/big
-SELECT i, repeat('x', 200) || i AS text FROM range(3000000) t(i) ORDER BY hash(i)
+SELECT i, repeat('x', 100) || i AS text FROM range(5000000) t(i) ORDER BY hash(i)
 //- pipelines/small.sql
 -- materialize ducklake://main/small
 SELECT 1 AS n
@@ -111,7 +111,7 @@ SELECT 1 AS n
 
 #[test]
 fn a_full_spill_directory_names_its_limit_and_a_larger_one_lets_the_next_run_pass() {
-    let config = |limit: &str| format!("{CONFIG}memory_limit = \"128MB\"\ntemp_limit = \"{limit}\"\n");
+    let config = |limit: &str| format!("{CONFIG}memory_limit = \"150MB\"\ntemp_limit = \"{limit}\"\n");
     let folder = Folder::new(&format!("{}{SORT}", config("1MB")));
     let pintail = folder.open();
     let text = told_of(&run(&pintail, &only("big")), "big");
@@ -121,14 +121,14 @@ fn a_full_spill_directory_names_its_limit_and_a_larger_one_lets_the_next_run_pas
     drop(pintail);
     folder.write(&config("2GB"));
     let told = folder.run(&only("big"));
-    assert_eq!(told.assert_good().step("big").rows, Some(3_000_000));
+    assert_eq!(told.assert_good().step("big").rows, Some(5_000_000));
 }
 
 #[test]
 fn a_full_disk_under_the_spill_directory_says_so() {
     let Some(disk) = SmallDisk::mount(4) else { return };
     let folder = Folder::new(&format!(
-        "{CONFIG}memory_limit = \"128MB\"\ntemp_directory = \"{}\"\n{SORT}",
+        "{CONFIG}memory_limit = \"150MB\"\ntemp_directory = \"{}\"\n{SORT}",
         disk.path().display()
     ));
     let pintail = folder.open();
