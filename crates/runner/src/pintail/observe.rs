@@ -89,22 +89,26 @@ impl Pintail {
     }
 
     fn observe_lakes(&self, slot: &mut crate::executors::Slot, seen: &mut Observation) -> Result<(), RunnerError> {
-        let mut states: Option<Vec<SliceState>> = None;
         let columns = self.time_columns();
         let mut live: HashMap<Asset, SnapshotId> = HashMap::new();
+        // All lakes are healed before anything is read of the store: a commit of one may be an input in another.
         for location in self.existing_lakes()? {
             slot.attach_existing(location)?;
             let session = slot.session()?;
-            let alias = location.write_alias();
-            let head = lake::head(&session, &alias)?;
+            let head = lake::head(&session, &location.write_alias())?;
             seen.heads.insert(location.name.clone(), head);
             if !self.is_deferred(&location.name) {
                 seen.healed += self.heal(location, &session, head)?;
             }
-            if states.is_none() {
-                states = Some(self.runtime.block_on(self.store.current_slices(None))?);
-            }
-            let oldest = states.iter().flatten().filter_map(|state| oldest_pin(state, &location.name)).min();
+        }
+        seen.crashed = self.close_dead_runs()?;
+        let states = self.runtime.block_on(self.store.current_slices(None))?;
+        let states: Vec<SliceState> = states.into_iter().filter(|state| self.is_there(state, seen)).collect();
+        for location in self.existing_lakes()? {
+            let Some(head) = seen.heads.get(&location.name).copied() else { continue };
+            let session = slot.session()?;
+            let alias = location.write_alias();
+            let oldest = states.iter().filter_map(|state| oldest_pin(state, &location.name)).min();
             let tables = lake::live_tables(&session, &alias)?;
             if let Some(oldest) = oldest.filter(|oldest| *oldest < head) {
                 let reading = Reading {
@@ -122,11 +126,6 @@ impl Pintail {
             };
             live.extend(tables.into_iter().map(named));
         }
-        seen.crashed = self.close_dead_runs()?;
-        let states = match states {
-            Some(states) => states,
-            None => self.runtime.block_on(self.store.current_slices(None))?,
-        };
         self.find_lost_files(&states, seen);
         let rolled_back = rolled_back_wholly(&states);
         let origins = Origins::new(&states, live);
@@ -156,10 +155,28 @@ impl Pintail {
         self.project.deferral.as_ref().map_or(lake, |deferral| deferral.stamped_name(lake))
     }
 
+    /// Returns whether the lake of a slice is there; one that is gone has taken its slices with it.
+    fn is_there(&self, state: &SliceState, seen: &Observation) -> bool {
+        let asset = Asset::parse(state.asset.as_str()).ok();
+        let lake = asset.as_ref().and_then(Asset::lake).filter(|lake| self.lakes.contains_key(*lake));
+        lake.is_none_or(|lake| seen.heads.contains_key(lake))
+    }
+
     /// Takes in the stamps that the store has not seen.
     fn heal(&self, location: &LakeLocation, session: &Session, head: SnapshotId) -> Result<u64, RunnerError> {
         let cursor = self.runtime.block_on(self.store.lake_cursor(&location.name))?.unwrap_or(SnapshotId(-1));
-        if head <= cursor {
+        if head == cursor {
+            return Ok(0);
+        }
+        if head < cursor && self.access == super::Access::Write {
+            // The lake was made anew, or put back to an older copy: what the store knows of it is of another lake.
+            let commits = lake::maintain::commits_and_kept(session, &location.write_alias(), SnapshotId(-1), head)?;
+            let stamps = stamps_of(&location.name, &commits);
+            let ingested = self.runtime.block_on(self.store.rebuild_lake_state(&location.name, &stamps, head))?;
+            return Ok(ingested.materializations);
+        }
+        if head < cursor {
+            // A reader may lag behind.
             return Ok(0);
         }
         // Others may have expired what this store has not seen.

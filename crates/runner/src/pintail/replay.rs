@@ -128,6 +128,8 @@ struct Past {
     made: Materialization,
     asset: Asset,
     snapshot: SnapshotId,
+    /// Whether it took the next part of a column.
+    is_increment: bool,
 }
 
 /// Where the results go.
@@ -174,7 +176,9 @@ impl Pintail {
             let asset = Asset::parse(made.asset.as_str()).map_err(|error| RunnerError::Usage {
                 message: format!("the store names `{}`, which is no asset: {error}", made.asset),
             })?;
-            past.push(Past { step: step.clone(), made, asset, snapshot });
+            let script = self.project.script(&step.step.script);
+            let is_increment = script.is_some_and(|script| script.increment_column().is_some());
+            past.push(Past { step: step.clone(), made, asset, snapshot, is_increment });
         }
         if !past.is_empty() {
             return Ok(past);
@@ -421,6 +425,9 @@ impl Pintail {
 
 /// Returns why a step cannot be computed again, if so.
 fn why_skipped(past: &Past) -> Option<String> {
+    if past.is_increment {
+        return Some("it took the next part of a column, and what it began from is not recorded".to_owned());
+    }
     let reason = match past.made.strategy.as_str() {
         "replace" | "merge" | "append" => return None,
         StampEntry::ROLLBACK => "a rollback runs no script: `pintail diff` compares it with what it brought back",

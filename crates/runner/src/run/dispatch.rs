@@ -124,7 +124,13 @@ impl<'p> Board<'p> {
     }
 
     fn may_share(&self, ctx: &RunContext, index: usize) -> bool {
-        ctx.project.script(&self.plan.steps[index].name).is_some_and(may_share)
+        let step = &self.plan.steps[index];
+        let pins = self.pins_of(index);
+        // A lake that is missing is the failure of who reads it, and of nobody else.
+        let is_there =
+            |lake: &LakeName| pins.contains_key(lake) || step.asset.as_ref().and_then(Asset::lake) == Some(lake);
+        let script = ctx.project.script(&step.name);
+        script.is_some_and(|script| may_share(script) && script.lakes_needed(&ctx.project).iter().all(is_there))
     }
 
     fn start(&mut self, index: usize) -> StepJob {

@@ -171,3 +171,44 @@ SELECT 1 AS n
     assert!(error.contains("`own` is `materialize manual`") && error.contains("--exclude"), "{error}");
     assert_eq!(folder.query("SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('own', 't')"), ["0"]);
 }
+
+#[test]
+fn slices_of_a_script_that_reads_its_target_share_an_atomic_run() {
+    let folder = Folder::new(
+        "//- pipelines/s.sql
+-- partitioned daily by=d start=2026-01-01
+-- materialize ducklake://main/s
+-- column d TIMESTAMPTZ
+-- column n BIGINT
+SELECT $partition_start AS d, (SELECT count(*) FROM s)::BIGINT AS n
+",
+    );
+    let days = |text: &str| PlanRequest { partition: Some(text.to_owned()), ..atomic() };
+    folder.run(&days("2026-01-01")).assert_good();
+    let told = folder.run(&PlanRequest { force: true, ..days("2026-01") });
+    told.assert_good();
+    assert_eq!((told.steps.len(), snapshots(&told).len()), (31, 1));
+    assert_eq!(folder.query("SELECT count(*), max(n) FROM s"), ["31|30"]);
+}
+
+#[test]
+fn an_append_that_another_run_has_done_leaves_the_other_steps_of_an_atomic_run() {
+    let folder = Folder::new(
+        "//- pipelines/a.sql
+-- materialize ducklake://main/a append
+SELECT 1 AS n
+//- pipelines/c.sql
+-- materialize ducklake://main/c
+SELECT 2 AS n
+",
+    );
+    let pintail = folder.open();
+    // The lake must be there, so that both runs have a pin in it.
+    run(&pintail, &crate::harness::only("c")).assert_good();
+    let (plan, seen) = pintail.plan(&PlanRequest { force: true, ..atomic() }).unwrap();
+    run(&folder.open(), &crate::harness::only("a")).assert_good();
+    let told = crate::harness::run_plan(&pintail, &plan, &seen);
+    assert_eq!(told.step("a").state, StepState::Superseded, "{}", told.text());
+    assert_eq!(told.step("c").state, StepState::Materialized, "{}", told.text());
+    assert_eq!(folder.query("SELECT count(*) FROM a"), ["1"]);
+}

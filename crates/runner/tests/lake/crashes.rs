@@ -321,3 +321,55 @@ fn write_input(folder: &Path, version: u32) {
     std::fs::create_dir_all(folder.join("data")).unwrap();
     std::fs::write(folder.join("data/in.csv"), format!("v\n{version}\n")).unwrap();
 }
+
+#[test]
+fn a_crash_is_healed_in_every_lake_before_anything_is_planned() {
+    let folder = Folder::new(
+        "//- pintail.toml
+[lake.aa]
+catalog = \"sqlite:.pintail/aa.sqlite\"
+data = \".pintail/data/aa\"
+//- pipelines/src.sql
+-- materialize ducklake://aa/src
+SELECT 1 AS n
+//- pipelines/app.sql
+-- materialize ducklake://main/app append
+SELECT n FROM aa.main.src
+",
+    );
+    folder.run_all().assert_good();
+    folder.write("//- pipelines/src.sql\n-- materialize ducklake://aa/src\nSELECT 2 AS n\n");
+    for _ in ["src", "app"] {
+        Work::run().faults("committed=kill").start(folder.path()).killed();
+    }
+    assert_eq!(folder.run_all().text(), "", "both are in the lakes");
+    assert_eq!(folder.query("SELECT n FROM app ORDER BY n"), ["1", "2"]);
+}
+
+#[test]
+fn on_sqlite_a_lake_that_was_made_anew_is_not_taken_for_the_old_one() {
+    let folder = Folder::new(
+        "//- pipelines/a.sql
+-- materialize ducklake://main/a
+SELECT 1 AS n
+//- pipelines/app.sql
+-- materialize ducklake://main/app append
+SELECT n FROM a
+",
+    );
+    for _ in 0..3 {
+        folder.run(&crate::harness::forced()).assert_good();
+    }
+    let lake = folder.path().join(".pintail");
+    for file in std::fs::read_dir(&lake).unwrap() {
+        let path = file.unwrap().path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("main.sqlite") && path.is_file()) {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    std::fs::remove_dir_all(lake.join("data")).unwrap();
+    let told = folder.run_all();
+    assert_eq!(told.assert_good().steps.len(), 2);
+    assert_eq!(folder.query("SELECT count(*) FROM app"), ["1"]);
+    assert_eq!(folder.run_all().text(), "");
+}

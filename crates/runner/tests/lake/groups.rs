@@ -174,3 +174,25 @@ SELECT $partition_start AS d, v, $partition AS p FROM read_csv('data/in.csv')
     assert_eq!(folder.query(all), ["31|62|31|true"]);
     assert_eq!(folder.run(&days("2026-01")).text(), "");
 }
+
+#[test]
+fn a_lake_that_is_missing_is_the_failure_of_who_reads_it_alone() {
+    let folder = Folder::new(
+        "//- pintail.toml
+[lake.other]
+catalog = \"sqlite:.pintail/other.sqlite\"
+data = \".pintail/data/other\"
+[run]
+slots = 1
+//- pipelines/a.sql
+-- materialize ducklake://main/a
+SELECT 1 AS n
+//- pipelines/b.sql
+-- materialize ducklake://main/b
+SELECT n FROM other.main.t
+",
+    );
+    let told = folder.run_all();
+    assert_eq!(told.step("a").state, StepState::Materialized, "{}", told.text());
+    assert_eq!(told.step("b").state, StepState::Failed, "{}", told.text());
+}

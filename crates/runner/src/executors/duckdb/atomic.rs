@@ -11,6 +11,7 @@ use pintail_core::annotation::WriteStrategy;
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
+use pintail_core::partition::PartitionKey;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, group_message, to_extra_info};
@@ -151,13 +152,28 @@ fn try_all(slot: &mut Slot, jobs: &[StepJob], attempts: &mut [Attempt<'_>]) -> R
     outcome
 }
 
-/// Takes the leases of all steps in the order of their assets, so that two atomic runs never wait for each other.
+/// Takes the leases of all steps in the order of their assets, so that two atomic runs never wait for each other; one for
+/// the whole asset where a step needs that, since a second one would wait for the first.
 fn take_leases(attempts: &mut [Attempt<'_>]) -> Result<(), StepFailure> {
-    let slice = |attempt: &Attempt<'_>| (attempt.asset.to_string(), attempt.partition().cloned());
-    let mut order: Vec<usize> = (0..attempts.len()).collect();
-    order.sort_by_key(|index| slice(&attempts[*index]));
-    for index in order {
+    let mut order: Vec<(String, Option<PartitionKey>, usize)> = attempts
+        .iter()
+        .enumerate()
+        .map(|(index, attempt)| {
+            let key = attempt.lease_key();
+            (key.asset, key.partition, index)
+        })
+        .collect();
+    // The whole asset sorts before its slices.
+    order.sort();
+    let mut taken_whole: Option<String> = None;
+    for (asset, partition, index) in order {
+        if taken_whole.as_ref() == Some(&asset) {
+            continue;
+        }
         attempts[index].take_lease()?;
+        if partition.is_none() {
+            taken_whole = Some(asset);
+        }
     }
     Ok(())
 }
@@ -177,15 +193,10 @@ fn in_transaction(
     if let Some(ended) = landed_before(&transaction, attempts).map_err(at_first)? {
         return Ok(ended);
     }
-    if let Some(ended) = appended_by_another(&transaction, attempts).map_err(at_first)? {
-        transaction.roll_back();
-        return Ok(ended);
-    }
     bench.find_absent(&alias, new_targets).map_err(at_first)?;
-    let mut written: Vec<(StampEntry, Schema)> = Vec::new();
+    let mut written: Vec<Written> = Vec::new();
     for (at, attempt) in attempts.iter_mut().enumerate() {
         attempt.alias.clone_from(&alias);
-        attempt.stages_inside = true;
         let outcome = write_one(attempt, bench, &transaction, at == 0);
         attempt.sent.extend(session.take_sent());
         written.push(outcome.map_err(|failure| Broken { at, failure })?);
@@ -193,13 +204,16 @@ fn in_transaction(
     commit_all(session, transaction, attempts, written)
 }
 
+/// What a step has written, or how it ended without a write.
+type Written = Result<(StampEntry, Schema), Ended>;
+
 /// Stages, writes and tests one step inside the transaction.
 fn write_one(
     attempt: &mut Attempt<'_>,
     bench: &Bench,
     transaction: &WriteTransaction<'_>,
     is_recorded: bool,
-) -> Result<(StampEntry, Schema), StepFailure> {
+) -> Result<Written, StepFailure> {
     attempt.started = Instant::now();
     attempt.begun = attempt.started;
     if !is_recorded {
@@ -207,6 +221,10 @@ fn write_one(
     }
     attempt.go_on("stage the query")?;
     attempt.reach(FaultPoint::Leased);
+    if let Some(ended) = appended_by_another(transaction, attempt)? {
+        return Ok(Err(ended));
+    }
+    attempt.stages_inside = true;
     let base = transaction.snapshot();
     attempt.is_absent = bench.lacks(attempt);
     attempt.pins.insert(attempt.lake.name.clone(), base);
@@ -221,7 +239,7 @@ fn write_one(
         Applied::Written(entry, schema) => {
             let entry = StampEntry { atomic: true, ..*entry };
             attempt.ctx.remember(attempt.asset, |memory| memory.take_in(&entry));
-            Ok((entry, schema))
+            Ok(Ok((entry, schema)))
         }
         Applied::Ended(_) => unreachable!("a step that stages inside the transaction has nothing to be compared with"),
     }
@@ -266,14 +284,18 @@ fn commit_all(
     session: &Session,
     transaction: WriteTransaction<'_>,
     attempts: &mut [Attempt<'_>],
-    written: Vec<(StampEntry, Schema)>,
+    written: Vec<Written>,
 ) -> Result<Vec<Ended>, Broken> {
     let last = attempts.len() - 1;
     let at_last = |failure: StepFailure| Broken { at: last, failure };
     let started = Instant::now();
     let leader = &attempts[0];
     leader.go_on("commit").map_err(at_last)?;
-    let entries: Vec<StampEntry> = written.iter().map(|(entry, _)| entry.clone()).collect();
+    let entries: Vec<StampEntry> = written.iter().flatten().map(|(entry, _)| entry.clone()).collect();
+    if entries.is_empty() {
+        transaction.roll_back();
+        return Ok(written.into_iter().filter_map(Result::err).collect());
+    }
     let (message, extra_info) = (group_message(&entries), to_extra_info(&entries));
     let words = CommitWords { attempt: &entries[0].attempt, message: &message, extra_info: &extra_info };
     let committed = transaction.commit(&words, || {
@@ -284,7 +306,11 @@ fn commit_all(
     leader.reach(FaultPoint::Committed);
     attempts[last].sent.extend(session.take_sent());
     attempts[last].add_time("commit", started.elapsed());
-    let ended = attempts.iter().zip(written).map(|(attempt, (mut entry, schema))| {
+    let ended = attempts.iter().zip(written).map(|(attempt, written)| {
+        let (mut entry, schema) = match written {
+            Ok(written) => written,
+            Err(ended) => return ended,
+        };
         entry.settle_inputs(&attempt.lake.name, snapshot);
         attempt.ctx.remember(attempt.asset, |memory| memory.table = None);
         Ended::Landed(Box::new(Landed { snapshot, entry, schema: Some(schema) }))
@@ -315,22 +341,15 @@ fn landed_before(
     Ok(None)
 }
 
-/// Returns how each step ended when another run has written, since this one was planned, a slice to which this one would
-/// append: it has appended the same input. What is replaced or merged is read anew, so nothing else can be repeated.
+/// Returns how a step ended when another run has written, since this one was planned, the slice to which it would append:
+/// that run has appended the same input. What is replaced or merged is read anew, so nothing else can be repeated.
 fn appended_by_another(
     transaction: &WriteTransaction<'_>,
-    attempts: &[Attempt<'_>],
-) -> Result<Option<Vec<Ended>>, StepFailure> {
-    let appends =
-        |attempt: &&Attempt<'_>| matches!(attempt.strategy(), WriteStrategy::Append) && !attempt.script.reads_target();
-    for attempt in attempts.iter().filter(appends) {
-        let found = commit::check_commits(attempt, transaction, transaction.snapshot(), None)?;
-        let Some(Ended::Superseded { snapshot, run }) = found else { continue };
-        for unbegun in &attempts[1..] {
-            unbegun.record_beginning()?;
-        }
-        let superseded = |_: &Attempt<'_>| Ended::Superseded { snapshot, run: run.clone() };
-        return Ok(Some(attempts.iter().map(superseded).collect()));
+    attempt: &Attempt<'_>,
+) -> Result<Option<Ended>, StepFailure> {
+    if !matches!(attempt.strategy(), WriteStrategy::Append) || attempt.script.reads_target() {
+        return Ok(None);
     }
-    Ok(None)
+    let found = commit::check_commits(attempt, transaction, transaction.snapshot(), None)?;
+    Ok(found.filter(|ended| matches!(ended, Ended::Superseded { .. })))
 }

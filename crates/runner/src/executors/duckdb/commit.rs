@@ -137,7 +137,7 @@ pub fn apply(
     attempt.reach(FaultPoint::Written);
     let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);
     if let Content::Restore { snapshot } = attempt.job.step.content {
-        let entry = restore::stamped(attempt, entry, snapshot)?;
+        let entry = restore::stamped(attempt, session, entry, snapshot)?;
         return Ok(Applied::Written(Box::new(entry), shape.schema.clone()));
     }
     let rows = TestRows::Written { slice: shape.slice.as_ref() };

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
+use pintail_core::plan::Content;
 use pintail_core::write::{ErrorClass, Facts, Next, next_after_failure};
 use pintail_engine::fault::FaultPoint;
 use pintail_store::NewAttempt;
@@ -106,7 +107,9 @@ impl Attempt<'_> {
             WriteStrategy::View => self.tries(slot, staged, view::try_once),
             WriteStrategy::Manual => manual::run(self, slot),
             _ => self.tries(slot, staged, |attempt, slot, staged| {
+                // An older version that is brought back takes nothing new in.
                 if staged.is_none()
+                    && attempt.job.step.content == Content::Script
                     && let Some(ended) = increment::begin(attempt, slot)?
                 {
                     return Ok(ended);

@@ -50,13 +50,18 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Takes the lease unless somebody has it, who is returned.
-    pub fn try_lease(&mut self) -> Result<Option<LeaseHolder>, StepFailure> {
+    /// Returns what the step must be alone with.
+    pub fn lease_key(&self) -> LeaseKey {
         let takes_whole = self.script.reads_target()
             || matches!(self.script.strategy(), WriteStrategy::Manual | WriteStrategy::View)
             || self.job.step.partition.is_none();
         let partition = if takes_whole { None } else { self.partition().cloned() };
-        let key = LeaseKey { asset: self.asset.to_string(), partition };
+        LeaseKey { asset: self.asset.to_string(), partition }
+    }
+
+    /// Takes the lease unless somebody has it, who is returned.
+    pub fn try_lease(&mut self) -> Result<Option<LeaseHolder>, StepFailure> {
+        let key = self.lease_key();
         let now = (self.ctx.now)().timestamp_micros();
         let answer = self.ctx.runtime.block_on(self.guard.try_lease(&key, &self.ctx.run, now));
         match answer.map_err(EngineError::from)? {

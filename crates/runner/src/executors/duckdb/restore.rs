@@ -9,14 +9,16 @@ use std::rc::Rc;
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::diagnostic::Code;
 use pintail_core::id::SnapshotId;
+use pintail_core::partition::Increment;
 use pintail_core::schema::Schema;
 use pintail_core::sql::restore::{Fit, fit, restore, stage_old};
 use pintail_core::sql::stamp::StampEntry;
 use pintail_core::sql::strategy::{Layout, Slice, Target, projection};
+use pintail_engine::Session;
 use pintail_engine::lake::{self, TableFacts};
 
 use super::attempt::Attempt;
-use super::commit::{Prepared, refuse_foreign_target};
+use super::commit::{Prepared, refuse_foreign_target, seen};
 use super::shape::{Shape, partitions_of, slice_of, spec_of};
 use super::staging::{HeldPins, Staged};
 use crate::executors::{Slot, StepFailure};
@@ -69,6 +71,14 @@ pub fn prepare(attempt: &mut Attempt<'_>, staged: &mut Staged, base: SnapshotId)
         let message = format!("the table can no longer hold the older rows of the partition:\n{}", reasons.join("\n"));
         return Err(StepFailure::user(Code::ROLLBACK_REFUSED, "compare the columns", message).with_help(
             "roll the whole table back (without `--partition`), or read the rows with `pintail query --at`",
+        ));
+    }
+    if matches!(fit, Fit::Rebuild { .. }) && attempt.script.current_view().is_some() {
+        let message =
+            "the columns of the history have changed since, and its view of current rows reads the newer ones";
+        return Err(StepFailure::user(Code::ROLLBACK_REFUSED, "compare the columns", message).with_help(
+            "roll back to a version with the same columns (`pintail diff` shows them), or read the older one with `pintail \
+             query --at`",
         ));
     }
     for note in notes(&fit) {
@@ -138,7 +148,12 @@ fn notes(fit: &Fit) -> Vec<String> {
 }
 
 /// Returns the stamp of a restored version: what it is computed from is what the version that it replaces was.
-pub fn stamped(attempt: &Attempt<'_>, entry: StampEntry, snapshot: SnapshotId) -> Result<StampEntry, StepFailure> {
+pub fn stamped(
+    attempt: &Attempt<'_>,
+    session: &Session,
+    entry: StampEntry,
+    snapshot: SnapshotId,
+) -> Result<StampEntry, StepFailure> {
     let slices = std::slice::from_ref(attempt.asset);
     let states = attempt.ctx.runtime.block_on(attempt.ctx.store.current_slices(Some(slices)));
     let states = states.map_err(|error| StepFailure::unread("look the live version up", &error))?;
@@ -149,5 +164,20 @@ pub fn stamped(attempt: &Attempt<'_>, entry: StampEntry, snapshot: SnapshotId) -
         entry.inputs = live.inputs;
         entry.files = live.files;
     }
+    if attempt.script.increment_column().is_some() {
+        entry.increment = increment_as_of(attempt, session, snapshot)?;
+    }
     Ok(entry)
+}
+
+/// Returns what the version at `snapshot` had consumed: what came later is taken in again.
+fn increment_as_of(
+    attempt: &Attempt<'_>,
+    session: &Session,
+    snapshot: SnapshotId,
+) -> Result<Option<Increment>, StepFailure> {
+    let commits = lake::maintain::commits_and_kept(session, &attempt.alias, SnapshotId(-1), snapshot)?;
+    let asset = attempt.asset.to_string();
+    let entries = commits.iter().rev().flat_map(|commit| seen(commit).stamps);
+    Ok(entries.filter(|entry| entry.asset == asset).find_map(|entry| entry.increment))
 }
