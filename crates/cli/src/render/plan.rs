@@ -80,6 +80,14 @@ pub fn hint(hint: &Hint) -> String {
         Hint::Backfill { script, missing, from, to } => (script, missing, from, to),
         Hint::Unreachable { message } => return format!("{message}; what was remembered of it stands"),
         Hint::LeftOut { script, reason } => return format!("`{script}` is left out: {reason}"),
+        Hint::UnwrittenUpstream { script, upstream, missing, first } => {
+            return format!(
+                "{} of `{upstream}`, which `{script}` reads here, {} never written (the first is {first}): the slices will \
+                 lack those rows; `--select +{script}` writes both",
+                count(usize::try_from(*missing).unwrap_or(usize::MAX), "partition"),
+                if *missing == 1 { "was" } else { "were" }
+            );
+        }
         Hint::More { script, left, states } => {
             let states: Vec<&str> = states.iter().map(|state| state.word()).collect();
             return format!(
@@ -129,6 +137,15 @@ pub fn hint_json(hint: &Hint) -> Value {
         Hint::Unreachable { message } => return json!({"kind": "unreachable", "message": message}),
         Hint::LeftOut { script, reason } => {
             return json!({"kind": "left_out", "script": script.as_str(), "reason": reason});
+        }
+        Hint::UnwrittenUpstream { script, upstream, missing, first } => {
+            return json!({
+                "kind": "unwritten_upstream",
+                "script": script.as_str(),
+                "upstream": upstream.as_str(),
+                "missing": missing,
+                "first": first.as_str(),
+            });
         }
         Hint::More { script, left, states } => {
             let states: Vec<&str> = states.iter().map(|state| state.word()).collect();

@@ -16,6 +16,7 @@ mod request;
 mod spared;
 mod stale;
 mod steps;
+mod unwritten;
 
 pub use changes::{Author, Extent, LastChanges, Part};
 pub use choose::MOST_SLICES;

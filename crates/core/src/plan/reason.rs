@@ -90,6 +90,17 @@ pub enum Hint {
         /// Why.
         reason: String,
     },
+    /// Partitions that a planned script reads were never written, and this plan does not write them.
+    UnwrittenUpstream {
+        /// The script that reads them.
+        script: ScriptName,
+        /// The script that would write them.
+        upstream: ScriptName,
+        /// How many there are.
+        missing: u64,
+        /// The first of them.
+        first: PartitionKey,
+    },
     /// More slices are in the wanted states than one plan takes.
     More {
         /// The script.

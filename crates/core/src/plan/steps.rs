@@ -110,6 +110,7 @@ pub fn plan(facts: &Facts<'_>, request: &Request) -> Result<Plan, PlanError> {
         }
         plan.hints.extend(backfill_hint(facts, request, &index, script));
     }
+    plan.hints.extend(super::unwritten::unwritten_upstream(facts, &plan.steps));
     match &request.partitions {
         Partitions::Named(text) if !named_fits => Err(PlanError::PartitionFitsNothing { text: text.clone() }),
         _ => Ok(plan),

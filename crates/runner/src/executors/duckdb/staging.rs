@@ -351,11 +351,33 @@ pub fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFa
     let deduplicate = deduplicate(&strategy)?;
     let statement = stage(&attempt.stage, &query.sql, deduplicate.as_ref());
     staged.rows = staged.session.run(&statement.statement).map_err(|error| {
-        StepFailure::in_text(error, |position| query.original_offset_in(position, statement.select_at), query_span)
+        let is_name = error.failure().is_some_and(|failure| failure.message.kind == "Catalog");
+        let failure =
+            StepFailure::in_text(error, |position| query.original_offset_in(position, statement.select_at), query_span);
+        match unwritten_read(attempt).filter(|_| is_name && failure.help.is_none()) {
+            Some(help) => failure.with_help(help),
+            None => failure,
+        }
     })?;
     staged.schema = lake::schema_of(staged.session.describe(&attempt.stage.to_string())?);
     mark_untyped(&staged.session, &query.sql, &mut staged.schema);
     refuse_repeated_columns(&staged.session, &query.sql, &staged.schema).map_err(|failure| failure.at(query_span))
+}
+
+/// Says which table that the script reads is written by a script which has never run.
+fn unwritten_read(attempt: &Attempt<'_>) -> Option<String> {
+    let project = &attempt.ctx.project;
+    let unwritten = attempt.script.reads().into_iter().find_map(|asset| {
+        let writer = project.script_at(project.graph.writer(asset)?)?;
+        let is_other = writer.name() != attempt.script.name();
+        (is_other && !attempt.ctx.memory_of(asset).has_version).then_some((asset, writer))
+    });
+    let (asset, writer) = unwritten?;
+    Some(format!(
+        "{asset} is written by {}, which has not run yet: `pintail run --select +{}`",
+        writer.file.source.path,
+        attempt.script.name()
+    ))
 }
 
 /// Refuses a query with two columns of one name: the engine would store the second under a name that nobody wrote.
