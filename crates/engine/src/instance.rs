@@ -60,7 +60,6 @@ impl Instance {
             ("memory_limit", options.memory_limit.map(|bytes| format!("{bytes}B"))),
             ("threads", options.threads.map(|threads| threads.max(1).to_string())),
             ("temp_directory", options.temp_directory.as_ref().map(|path| path.display().to_string())),
-            ("max_temp_directory_size", options.temp_limit.map(|bytes| format!("{bytes}B"))),
         ];
         for (name, value) in settings {
             if let Some(value) = value {
@@ -71,6 +70,11 @@ impl Instance {
         let found: String = connection.query_row("SELECT version()", [], |row| row.get(0)).map_err(fail)?;
         if found != DUCKDB_VERSION {
             return Err(EngineError::LibraryVersion { found, wanted: DUCKDB_VERSION });
+        }
+        if let Some(bytes) = options.temp_limit {
+            // Given while opening it is shown by current_setting, and not kept to.
+            let sql = format!("SET GLOBAL max_temp_directory_size = '{bytes}B'");
+            connection.execute_batch(&sql).map_err(fail)?;
         }
         let instance = Self { connection, options, loaded: RefCell::default(), settled: RefCell::default() };
         if instance.options.reaches_objects {

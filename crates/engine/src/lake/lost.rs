@@ -1,23 +1,42 @@
-//! Files that a stored commit names and that are gone.
+//! Files that a stored commit names and that are gone; and fences whose file is among them.
 //!
 //! When the answer to a COMMIT is lost, DuckLake takes it for failed and removes what it had written, although the catalog
 //! may have stored the commit. Nobody else would notice before the table is read.
 
 use pintail_core::id::SnapshotId;
-use pintail_core::sql::Literal;
+use pintail_core::sql::{Literal, Relation};
 
-use super::metadata;
+use super::{OWN_SCHEMA, metadata};
 use crate::error::EngineError;
 use crate::session::Session;
 
-/// Returns a file that the commit `snapshot` added to the lake attached as `alias` and that is not there.
+/// Returns a file that the commit `snapshot` added to a table of the lake attached as `alias` and that is not there. A fence
+/// that has lost its file is made anew, because every later write of its assets would fail on it.
 pub fn lost_file(session: &Session, alias: &str, snapshot: SnapshotId) -> Result<Option<String>, EngineError> {
+    let mut lost = None;
     for (schema, table) in written_tables(session, alias, snapshot)? {
-        for file in files_of(session, alias, &schema, &table, snapshot)? {
-            let sql = format!("SELECT count(*) FROM glob({})", Literal::new(file.as_str()));
-            if session.one::<i64>("look for a file of the commit", &sql, |row| row.get(0))? == 0 {
-                return Ok(Some(file));
-            }
+        let Some(file) = lost_file_of(session, alias, (&schema, &table), snapshot)? else { continue };
+        if schema == OWN_SCHEMA && table.starts_with("fence_") {
+            let fence = Relation::in_catalog(alias, &schema, &table);
+            let sql = format!("CREATE OR REPLACE TABLE {fence} AS SELECT 0::BIGINT AS touched");
+            session.batch("make a fence anew whose file was lost", &sql)?;
+        } else {
+            lost = lost.or(Some(file));
+        }
+    }
+    Ok(lost)
+}
+
+fn lost_file_of(
+    session: &Session,
+    alias: &str,
+    (schema, table): (&str, &str),
+    snapshot: SnapshotId,
+) -> Result<Option<String>, EngineError> {
+    for file in files_of(session, alias, schema, table, snapshot)? {
+        let sql = format!("SELECT count(*) FROM glob({})", Literal::new(file.as_str()));
+        if session.one::<i64>("look for a file of the commit", &sql, |row| row.get(0))? == 0 {
+            return Ok(Some(file));
         }
     }
     Ok(None)

@@ -133,7 +133,8 @@ fn a_full_disk_under_the_spill_directory_says_so() {
     ));
     let pintail = folder.open();
     let text = told_of(&run(&pintail, &only("big")), "big");
-    assert!(text.contains("`temp_directory`") && text.contains("the room on its disk"), "{text}");
+    let names_the_disk = text.contains(&disk.path().display().to_string());
+    assert!(names_the_disk && text.contains("help: make room"), "{text}");
     run(&pintail, &only("small")).assert_good();
     disk.grow(2_000);
     run(&pintail, &only("big")).assert_good();
