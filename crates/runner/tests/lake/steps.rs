@@ -265,8 +265,14 @@ SELECT count(*) AS n FROM days WHERE day LIKE $partition || '%'
         ["days 2026-02-03: never written", "months 2026-02: never written"]
     );
     let (plan, _) = pintail.plan(&PlanRequest::default()).unwrap();
-    let [Hint::Backfill { from, .. }] = plan.hints.as_slice() else { panic!("{:?}", plan.hints) };
+    let [Hint::Backfill { from, .. }, Hint::UnwrittenUpstream { script, upstream, missing, .. }] =
+        plan.hints.as_slice()
+    else {
+        panic!("{:?}", plan.hints)
+    };
     assert_eq!(from.as_str(), "2026-01-01");
+    assert_eq!((script.as_str(), upstream.as_str()), ("months", "days"));
+    assert!((28..=31).contains(missing), "a month without its days: {missing}");
     let refused = |text: &str| pintail.plan(&at(text)).unwrap_err().to_string();
     assert_eq!(planned(&pintail, &only_at("months", "2025-12")), ["months 2025-12: never written"]);
     expect![[r#"

@@ -85,8 +85,9 @@ SELECT * FROM (VALUES (2, 'c'), (3, 'd')) t(k, v)
             replaced: Materialized rows Some(2) -2 +2
             src: Materialized rows Some(2) -2 +2"#]],
     );
-    // src, replaced, merged, appended and the one INSERT of by_hand; the view needs nothing.
-    assert_eq!(head(&pintail), first + 5, "{:#?}", snapshots(&pintail));
+    // src, replaced, merged, appended and the one INSERT of by_hand; the view needs nothing, and steps may share a commit.
+    let made: std::collections::BTreeSet<_> = told.steps.iter().filter_map(|step| step.snapshot).collect();
+    assert_eq!(head(&pintail).0 - first.0, i64::try_from(made.len()).unwrap(), "{:#?}", snapshots(&pintail));
     let now: Vec<_> = ["src", "replaced", "merged", "appended"].map(|table| facts(&pintail, table).id).into();
     assert_eq!(now, ids);
     assert_eq!(
