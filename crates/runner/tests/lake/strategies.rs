@@ -87,7 +87,7 @@ SELECT * FROM (VALUES (2, 'c'), (3, 'd')) t(k, v)
     );
     // src, replaced, merged, appended and the one INSERT of by_hand; the view needs nothing, and steps may share a commit.
     let made: std::collections::BTreeSet<_> = told.steps.iter().filter_map(|step| step.snapshot).collect();
-    assert_eq!(head(&pintail).0 - first.0, i64::try_from(made.len()).unwrap(), "{:#?}", snapshots(&pintail));
+    assert_eq!(head(&pintail) - first, i64::try_from(made.len()).unwrap(), "{:#?}", snapshots(&pintail));
     let now: Vec<_> = ["src", "replaced", "merged", "appended"].map(|table| facts(&pintail, table).id).into();
     assert_eq!(now, ids);
     assert_eq!(
