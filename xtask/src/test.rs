@@ -48,7 +48,7 @@ struct Again {
 const AGAIN: &[Again] = &[
     Again {
         what: "the behaviour on lakes with catalogs on Postgres",
-        tests: "binary(lake) - test(/on_sqlite_|^postgres::|^objects::/)",
+        tests: "binary(lake) - test(/on_sqlite_|^postgres::|^objects::|^outages::|^datatable::|^files::|^spill::/)",
         variable: "PINTAIL_TEST_CATALOG",
         value: "postgres",
     },
