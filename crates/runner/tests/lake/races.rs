@@ -233,7 +233,7 @@ fn case_d22_a_backfill_in_two_processes_at_once_writes_every_slice_once() {
 }
 
 #[test]
-fn case_d29_four_processes_make_one_lake_and_forty_tables_at_once_and_lose_none() {
+fn case_d29_on_sqlite_four_processes_make_one_lake_and_forty_tables_at_once_and_lose_none() {
     let folders: Vec<Folder> = (0..4)
         .map(|player| {
             let scripts: String = (0..10)
