@@ -291,7 +291,7 @@ fn what_was_compared_must_be_the_version_that_is_written_over() {
 }
 
 #[test]
-fn a_newer_run_between_comparison_and_decision_supersedes() {
+fn on_sqlite_a_newer_run_between_comparison_and_decision_supersedes() {
     let folder = project("if_changed", FROM_FILE);
     rows(&folder, "id,v\n1,a");
     folder.run_all().assert_good();
