@@ -225,7 +225,8 @@ fn a_named_partition_is_translated_and_a_wrong_one_refused() {
         d 2026-02-14: never written
         m 2026-02: never written [0]
         w: never written
-        up to date: 0"#]]);
+        up to date: 0
+        UnwrittenUpstream { script: ScriptName("m"), upstream: ScriptName("d"), missing: 27, first: PartitionKey("2026-02-01") }"#]]);
     let world = World::new().script("d", &[], Some(daily(None)));
     world
         .request(|request| request.partitions = named("2027-01-01"))

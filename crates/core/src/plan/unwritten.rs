@@ -22,7 +22,10 @@ pub(super) fn unwritten_upstream(facts: &Facts<'_>, steps: &[Step]) -> Vec<Hint>
             let Some(calendar) = &upstream.partition else { continue };
             let is_missing = |key: &PartitionKey| {
                 let known = facts.slices.get(&(asset.clone(), Some(key.clone())));
-                !planned.contains(&(*position, key))
+                // What is still going on, or has not begun, is not expected yet.
+                let is_over = calendar.window(key).is_ok_and(|window| window.end <= facts.now);
+                is_over
+                    && !planned.contains(&(*position, key))
                     && !calendar.is_before_start(key)
                     && known.is_none_or(|slice| slice.version.is_none())
             };
