@@ -29,7 +29,7 @@ pub(super) fn unwritten_upstream(facts: &Facts<'_>, steps: &[Step]) -> Vec<Hint>
                     && !calendar.is_before_start(key)
                     && known.is_none_or(|slice| slice.version.is_none())
             };
-            let found = calendar.overlapping(window).into_iter().filter(is_missing);
+            let found = calendar.overlapping(window).filter(is_missing);
             let all = missing.entry((step.script, *position)).or_default();
             all.extend(found);
         }
