@@ -70,7 +70,12 @@ pub fn execute_atomic(
             return tell_broken(attempts, broken, done);
         }
         attempts = begin_again(attempts, &broken);
-        ctx.pause(Duration::from_millis(20 * u64::from(tries)));
+        let is_lost = class == ErrorClass::Transient && attempts.iter().any(|attempt| !attempt.lake.needs_keeper());
+        if is_lost {
+            // The instance's connections to the server are broken, and a server that restarts is away for seconds.
+            slot.discard();
+        }
+        ctx.pause(Duration::from_millis(if is_lost { 1_000 << tries } else { 20 * u64::from(tries) }));
     }
 }
 

@@ -14,6 +14,7 @@ use pintail_core::asset::Asset;
 use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::schema::Schema;
 use pintail_core::sql::stamp::{StampEntry, group_message, to_extra_info};
+use pintail_core::write::ErrorClass;
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::transaction::CommitWords;
 use pintail_engine::{Session, WriteTransaction};
@@ -175,8 +176,11 @@ fn one_commit<'b>(
     }
     commit_members(slot, members, common, done);
     drop(bench);
-    for (attempt, failure) in failed {
-        done(settle(attempt, Err(failure), slot));
+    for (mut attempt, failure) in failed {
+        // What passes by itself is tried again as often as for a step alone.
+        let is_passing = matches!(failure.class, ErrorClass::Transient | ErrorClass::Conflict);
+        let ended = if is_passing && attempt.lease.is_some() { attempt.write(slot, None) } else { Err(failure) };
+        done(settle(attempt, ended, slot));
     }
     for job in alone {
         done(execute(ctx, slot, job, report_phase));
