@@ -196,3 +196,28 @@ SELECT n FROM other.main.t
     assert_eq!(told.step("a").state, StepState::Materialized, "{}", told.text());
     assert_eq!(told.step("b").state, StepState::Failed, "{}", told.text());
 }
+
+#[test]
+fn a_member_that_goes_on_alone_is_tested_with_its_own_variables() {
+    let folder = Folder::new(&format!(
+        "{ONE_SLOT}//- pipelines/a.sql
+-- partitioned daily by=d
+-- materialize ducklake://main/a
+-- test expression \"p IS NOT DISTINCT FROM getvariable('partition')\" scope=table
+SELECT $partition_start AS d, $partition AS p
+//- pipelines/b.sql
+-- partitioned monthly by=d
+-- materialize ducklake://main/b
+SELECT $partition_start AS d, $partition AS p
+//- pipelines/z.sql
+-- materialize ducklake://main/z append
+-- test row_count 0..0 scope=table
+SELECT 1 AS n
+"
+    ));
+    let told = folder.run(&PlanRequest { partition: Some("2026-02-01".to_owned()), ..PlanRequest::default() });
+    assert_eq!(told.step("z").state, StepState::Failed, "{}", told.text());
+    for good in ["a 2026-02-01", "b 2026-02"] {
+        assert_eq!(told.step(good).state, StepState::Materialized, "{}", told.text());
+    }
+}

@@ -327,3 +327,25 @@ fn a_foreign_change_of_shape_between_two_slices_of_one_run_is_noticed() {
     assert_eq!(states, [good, good, good, StepState::Failed]);
     assert_eq!(folder.query("SELECT count(DISTINCT day) FROM d"), ["3"]);
 }
+
+#[test]
+fn a_table_that_a_foreign_writer_makes_meanwhile_is_not_taken_over_by_a_group() {
+    let folder = Folder::new(
+        "//- pintail.toml\n[run]\nslots = 1\n//- pipelines/t0.sql\n-- materialize ducklake://main/t0\nSELECT 1 AS n\n\
+         //- pipelines/t1.sql\n-- materialize ducklake://main/t1\nSELECT 1 AS n\n\
+         //- pipelines/u.sql\n-- materialize ducklake://main/u\nSELECT 1 AS n\n",
+    );
+    folder.run(&PlanRequest { select: Some("u".to_owned()), ..PlanRequest::default() }).assert_good();
+    let pause = Pause::at("staged");
+    let pintail = open(folder.path(), &pause.fault());
+    let told = std::thread::scope(|scope| {
+        let told = scope.spawn(|| run(&pintail, &PlanRequest::default()));
+        crate::processes::wait_for("the pause", || pause.reached().exists());
+        write_foreign(folder.path(), &["CREATE TABLE t0 AS SELECT 42 AS n"]);
+        pause.release();
+        told.join().unwrap()
+    });
+    assert_eq!(told.failure("t0").message, "ducklake://main/t0 exists, but Pintail has not made it");
+    assert_eq!(told.step("t1").state, StepState::Materialized, "{}", told.text());
+    assert_eq!(folder.query("SELECT n FROM t0"), ["42"]);
+}

@@ -15,7 +15,7 @@ use pintail_core::partition::PartitionKey;
 use pintail_core::schema::Schema;
 use pintail_core::sql::Statement;
 use pintail_core::sql::stamp::{StampEntry, group_message, to_extra_info};
-use pintail_core::write::ErrorClass;
+use pintail_core::write::{ErrorClass, SeenCommit};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::lake::TableFacts;
 use pintail_engine::transaction::CommitWords;
@@ -323,7 +323,8 @@ fn commit_all(
     Ok(ended.collect())
 }
 
-/// Returns how each step ended when an earlier try has committed although its outcome was never read.
+/// Returns how each step ended when an earlier try has committed although its outcome was never read. A step without an
+/// entry in that commit had been superseded before it.
 fn landed_before(
     transaction: &WriteTransaction<'_>,
     attempts: &[Attempt<'_>],
@@ -333,17 +334,39 @@ fn landed_before(
     if first.number == 1 || transaction.snapshot() <= planned {
         return Ok(None);
     }
-    for commit in transaction.commits_since(planned, &first.concern(None))? {
-        let stamps = commit::seen(&commit).stamps;
-        let of = |attempt: &Attempt<'_>| stamps.iter().find(|entry| entry.step == attempt.job.id).cloned();
-        if let Some(entries) = attempts.iter().map(of).collect::<Option<Vec<StampEntry>>>() {
-            let snapshot = commit.snapshot;
-            let ended =
-                entries.into_iter().map(|entry| Ended::Landed(Box::new(Landed { snapshot, entry, schema: None })));
-            return Ok(Some(ended.collect()));
+    for attempt in attempts {
+        let commits = transaction.commits_since(planned, &attempt.concern(None))?;
+        let own =
+            commits.iter().map(commit::seen).find(|seen| seen.stamps.iter().any(|entry| entry.step == attempt.job.id));
+        if let Some(own) = own {
+            return attempts
+                .iter()
+                .map(|attempt| ended_before(transaction, attempt, &own))
+                .collect::<Result<_, _>>()
+                .map(Some);
         }
     }
     Ok(None)
+}
+
+fn ended_before(
+    transaction: &WriteTransaction<'_>,
+    attempt: &Attempt<'_>,
+    own: &SeenCommit,
+) -> Result<Ended, StepFailure> {
+    if let Some(entry) = own.stamps.iter().find(|entry| entry.step == attempt.job.id) {
+        let (snapshot, mut entry) = (own.snapshot, entry.clone());
+        entry.settle_inputs(&attempt.lake.name, snapshot);
+        return Ok(Ended::Landed(Box::new(Landed { snapshot, entry, schema: None })));
+    }
+    appended_by_another(transaction, attempt)?.ok_or_else(|| StepFailure {
+        class: ErrorClass::Bug,
+        ..StepFailure::user(
+            Code::ENGINE_ERROR,
+            "look the commit up",
+            format!("snapshot {} is this run's, and says nothing of {}", own.snapshot, attempt.asset),
+        )
+    })
 }
 
 /// Returns how a step ended when another run has written, since this one was planned, the slice to which it would append:

@@ -103,6 +103,8 @@ impl Attempt<'_> {
 
     /// Stages unless that was done, and writes, in a transaction of its own.
     pub fn write(&mut self, slot: &mut Slot, staged: Option<Staged>) -> Result<Ended, StepFailure> {
+        // What a group has seen may have changed since; alone, the step looks for itself.
+        self.is_absent = false;
         let ended = match self.strategy() {
             WriteStrategy::View => self.tries(slot, staged, view::try_once),
             WriteStrategy::Manual => manual::run(self, slot),

@@ -246,10 +246,23 @@ fn commit_members(
         let Member { mut attempt, staged, .. } = member;
         let ended = match together.as_ref().map(|ends| ends[index].clone()) {
             Some(ended) => Ok(ended),
-            None => attempt.write(slot, Some(staged)),
+            None => write_alone(&mut attempt, slot, staged, common),
         };
         done(settle(attempt, ended, slot));
     }
+}
+
+/// Writes a member by itself, with its stage, in the session that its neighbours have used as well.
+fn write_alone(
+    attempt: &mut Attempt<'_>,
+    slot: &mut Slot,
+    staged: Staged,
+    common: &Common<'_>,
+) -> Result<Ended, StepFailure> {
+    if common.uses_variables {
+        staging::set_variables(&staged.session, attempt)?;
+    }
+    attempt.write(slot, Some(staged))
 }
 
 /// Writes and commits all members in one transaction and returns how each ended; `None` when nothing of it is committed
