@@ -76,7 +76,7 @@ pub fn run(args: &RollbackArgs, app: &App) -> Result<Exit, Failure> {
     if args.run_downstream {
         return run_downstream(&pintail, &rollback, app);
     }
-    offer_downstream(&rollback, app);
+    offer_downstream(&pintail, &rollback, app)?;
     Ok(exit)
 }
 
@@ -98,8 +98,11 @@ fn show(rollback: &Rollback, is_dry: bool, app: &App) {
         return;
     }
     match &rollback.diff {
-        Some(found) if found.is_empty() => {
-            app.terminal.data(&format!("nothing to do: {} is as it was at snapshot {}\n", rollback.asset, rollback.to));
+        Some(_) if rollback.is_nothing() => {
+            let partition = rollback.plan.steps.first().and_then(|step| step.partition.as_ref());
+            let partition = partition.map_or_else(String::new, |key| format!(" [{key}]"));
+            let (asset, to) = (&rollback.asset, rollback.to);
+            app.terminal.data(&format!("nothing to do: {asset}{partition} is as it was at snapshot {to}\n"));
         }
         Some(found) => app.terminal.data(&diff::of_asset(found)),
         None => app
@@ -122,20 +125,35 @@ fn is_agreed(rollback: &Rollback, app: &App) -> Result<bool, Failure> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-fn offer_downstream(rollback: &Rollback, app: &App) {
+fn offer_downstream(pintail: &Pintail, rollback: &Rollback, app: &App) -> Result<(), Failure> {
     if app.terminal.is_json {
-        return;
+        return Ok(());
     }
     let readers = count(rollback.downstream.len(), "script");
-    let writer = rollback.plan.steps.first().map_or_else(String::new, |step| step.name.to_string());
     app.terminal.talk(&format!("note: {readers} downstream: {}", rollback.downstream.join(", ")));
+    let Some(request) = pintail.downstream_request(&rollback.asset) else { return Ok(()) };
+    let (plan, _) = pintail.plan(&request)?;
+    if plan.steps.is_empty() {
+        say_nothing_downstream(app);
+        return Ok(());
+    }
+    let writer = rollback.plan.steps.first().map_or_else(String::new, |step| step.name.to_string());
     app.terminal.hint(&format!("`pintail run --select {writer}+ --exclude {writer}` brings them up to date"));
+    Ok(())
+}
+
+/// A view shows the older rows at once; it is never out of date by itself.
+fn say_nothing_downstream(app: &App) {
+    if !app.terminal.is_json {
+        app.terminal.talk("note: nothing downstream has to be written");
+    }
 }
 
 fn run_downstream(pintail: &Pintail, rollback: &Rollback, app: &App) -> Result<Exit, Failure> {
     let Some(request) = pintail.downstream_request(&rollback.asset) else { return Ok(Exit::Ok) };
     let (plan, seen) = pintail.plan(&request)?;
     if plan.steps.is_empty() {
+        say_nothing_downstream(app);
         return Ok(Exit::Ok);
     }
     execute(pintail, &plan, &seen, &Shown { timings: false, lines: Lines::Each }, app)

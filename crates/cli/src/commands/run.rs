@@ -1,7 +1,7 @@
 //! `run`: does the steps of the plan and says what became of each.
 
 use clap::Args;
-use pintail_core::plan::Plan;
+use pintail_core::plan::{Hint, Plan};
 use pintail_runner::Pintail;
 use pintail_runner::pintail::Observation;
 use pintail_store::RunStatus;
@@ -55,7 +55,7 @@ pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     if plan.steps.is_empty() {
-        return Ok(say_nothing_to_do(&plan, &seen, app));
+        return Ok(say_nothing_to_do(&plan, &seen, !args.plan.select.is_empty(), app));
     }
     plan::show_healed(&seen, app);
     let shown = Shown { timings: args.timings, lines: Lines::Each };
@@ -66,7 +66,7 @@ pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn say_nothing_to_do(plan: &Plan, seen: &Observation, app: &App) -> Exit {
+fn say_nothing_to_do(plan: &Plan, seen: &Observation, is_selected: bool, app: &App) -> Exit {
     if app.terminal.is_json {
         app.terminal.json_line(&serde_json::json!({"event": "nothing_to_do", "up_to_date": plan.up_to_date}));
     } else {
@@ -74,7 +74,9 @@ fn say_nothing_to_do(plan: &Plan, seen: &Observation, app: &App) -> Exit {
         app.terminal.data(&plan::nothing_to_do(plan));
         plan::show_hints(plan, app);
     }
-    Exit::Ok
+    // Whoever names scripts wants them to run: a schedule whose scripts cannot must not look well.
+    let cannot = plan.hints.iter().any(|hint| matches!(hint, Hint::LeftOut { .. }));
+    if is_selected && cannot && plan.up_to_date == 0 { Exit::Usage } else { Exit::Ok }
 }
 
 /// What is shown of a run.

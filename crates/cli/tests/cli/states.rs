@@ -142,6 +142,8 @@ fn a_value_comes_from_the_command_line_or_a_payload() {
         hint: `by_country` is left out: its partition is a value at `$.order.country`: give it with `--partition <value>` or `--payload <json>`
     "#]],
     );
+    // A schedule that names it must not look well for ever.
+    assert_eq!(run(&project, "run --select by_country").code, Some(2));
     check(
         &project,
         "run --partition DE",

@@ -366,3 +366,72 @@ fn pins_and_upkeep_say_who_holds_what() {
         "#]],
     );
 }
+
+#[test]
+fn a_rollback_says_when_nothing_has_to_be_written_here_or_downstream() {
+    let project = Project::new(
+        "
+//- /pipelines/days.sql
+-- partitioned daily by=day start=2026-01-01
+-- materialize ducklake://main/days
+SELECT $partition_start AS day, 1 AS n
+//- /pipelines/seen.sql
+-- materialize view ducklake://main/seen
+SELECT day, n FROM lake.days
+",
+    );
+    assert_eq!(run(&project, "run --partition 2026-01-01").code, Some(0));
+    project.write(
+        "pipelines/days.sql",
+        "-- partitioned daily by=day start=2026-01-01\n-- materialize ducklake://main/days\n-- on_schema_change append_new_columns\nSELECT $partition_start AS day, 2 AS n, 'x' AS more\n",
+    );
+    assert_eq!(run(&project, "run --select days --partition 2026-01-01").code, Some(0));
+    check(
+        &project,
+        "rollback days --partition 2030-05-03 --to 2 --yes",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        nothing to do: ducklake://main/days [2030-05-03] is as it was at snapshot 2
+    "#]],
+    );
+    check(
+        &project,
+        "rollback days --partition 2026-01-01 --to 2 --yes",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        ducklake://main/days [2026-01-01]: snapshot 4 -> 2
+          column - more VARCHAR
+          rows: 1 added, 1 removed, 0 the same (compared as whole rows)
+
+           day                     n  more
+        +  <when>+00  1  NULL
+        -  <when>+00  2  x
+        run <id> succeeded: 1 materialized in <time>
+        --- stderr
+        materialized  days 2026-01-01  1 row, 1 deleted, snapshot 5 (<time>)
+        note: days 2026-01-01: NULL, because they came after that version: more
+        note: 1 script downstream: seen
+        note: nothing downstream has to be written
+    "#]],
+    );
+    check(
+        &project,
+        "rollback days --to 2 --yes --run-downstream",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        ducklake://main/days: snapshot 5 -> 2
+          column - more VARCHAR
+          no row differs: 1 row, in the columns of both
+        run <id> succeeded: 1 materialized in <time>
+        --- stderr
+        materialized  days  1 row, snapshot 6 (<time>)
+        note: days: the table takes its old columns back:
+        - more VARCHAR
+        a script whose query has the newer ones needs `on_schema_change` to write it again
+        note: nothing downstream has to be written
+    "#]],
+    );
+}

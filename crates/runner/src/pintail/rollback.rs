@@ -39,9 +39,10 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// Returns whether the live version is that version already.
+    /// Returns whether the live version is that version already. A partition has no columns of its own: its rows decide.
     pub fn is_nothing(&self) -> bool {
-        self.diff.as_ref().is_some_and(AssetDiff::is_empty)
+        let is_of_a_slice = self.plan.steps.iter().any(|step| step.partition.is_some());
+        self.diff.as_ref().is_some_and(|diff| if is_of_a_slice { diff.rows.is_empty() } else { diff.is_empty() })
     }
 }
 
