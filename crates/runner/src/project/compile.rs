@@ -217,7 +217,29 @@ fn compile_script(
     let has_increments = compiled.increment_column().is_some();
     compiled.text =
         ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, ..ParsedText::default() };
+    if let Some(unbounded) = unbounded_increment(&compiled) {
+        diagnostics.push(unbounded);
+        compiled.cannot_run.get_or_insert_with(|| "it has errors".to_owned());
+    }
     compiled
+}
+
+/// Refuses increments of a query that does not ask for their bounds: it would write everything each time.
+fn unbounded_increment(script: &CompiledScript) -> Option<Diagnostic> {
+    let column = script.increment_column()?;
+    let body = &script.text.body;
+    let asks = |name: &str| body.parameters.iter().any(|parameter| parameter.name.eq_ignore_ascii_case(name));
+    let is_bounded = body.functions.iter().any(|function| function == "in_partition" || function == "getvariable")
+        || ["partition_start", "partition_end"].into_iter().any(asks);
+    if is_bounded {
+        return None;
+    }
+    let span = script.header.partitioned.as_ref()?.span;
+    let message = format!("the query does not ask for what is new in `{column}`, so every run would write all of it");
+    Some(
+        Diagnostic::new(Code::INCREMENT_SOURCE, &script.text.path, span, message)
+            .with_help(format!("filter what it reads: `WHERE in_partition({column})`")),
+    )
 }
 
 /// Says when the language of a script cannot write its target; returns whether that is an error.

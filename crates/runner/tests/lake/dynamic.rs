@@ -251,3 +251,25 @@ SELECT n FROM src WHERE in_partition(n)
     let pintail = folder.open();
     assert_eq!(planned(&pintail, &only("tail")), Vec::<String>::new());
 }
+
+#[test]
+fn an_increment_whose_query_asks_for_all_of_it_is_refused_by_check() {
+    let folder = Folder::new(
+        "//- pipelines/tail.sql
+-- partitioned dynamic key=n
+-- materialize ducklake://main/tail append
+SELECT n FROM src
+",
+    );
+    let found = folder.check();
+    let expected = "Error P313 pipelines/tail.sql:1 the query does not ask for what is new in `n`";
+    assert!(found.iter().any(|line| line.starts_with(expected)), "{found:?}");
+    folder.write(
+        "//- pipelines/tail.sql
+-- partitioned dynamic key=n
+-- materialize ducklake://main/tail append
+SELECT n FROM src WHERE n > $partition_start AND n <= $partition_end
+",
+    );
+    assert!(!folder.check().iter().any(|line| line.starts_with("Error")), "{:?}", folder.check());
+}
