@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
+use pintail_core::diagnostic::nearest;
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -35,6 +36,43 @@ pub struct PostgresLocation {
 #[error("{0}")]
 pub struct BadConnection(pub String);
 
+/// The keys of a connection, as libpq documents them.
+const KEYS: [&str; 33] = [
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "passfile",
+    "service",
+    "connect_timeout",
+    "application_name",
+    "fallback_application_name",
+    "client_encoding",
+    "options",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "sslpassword",
+    "sslcrl",
+    "sslcrldir",
+    "sslsni",
+    "ssl_min_protocol_version",
+    "ssl_max_protocol_version",
+    "channel_binding",
+    "gssencmode",
+    "krbsrvname",
+    "target_session_attrs",
+    "load_balance_hosts",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_count",
+    "tcp_user_timeout",
+];
+
 impl PostgresLocation {
     /// Reads `key=value …` or `postgres://user@host:port/database?key=value`; `password` wins over one in the text.
     pub fn parse(text: &str, password: Option<SecretString>) -> Result<Self, BadConnection> {
@@ -45,8 +83,9 @@ impl PostgresLocation {
             None => key_values(text)?,
         };
         for (key, value) in pairs {
-            if key.chars().any(|c| !(c.is_ascii_lowercase() || c == '_')) {
-                return Err(BadConnection(format!("`{key}` is no key of a Postgres connection")));
+            if !KEYS.contains(&key.as_str()) {
+                let near = nearest(&key, KEYS).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                return Err(BadConnection(format!("`{key}` is no key of a Postgres connection{near}")));
             }
             match key.as_str() {
                 "password" => inner = Some(SecretString::from(value)),
@@ -91,7 +130,7 @@ impl PostgresLocation {
     }
 
     /// Returns the options of our own connections.
-    pub(crate) fn options(&self) -> Result<PgConnectOptions, EngineError> {
+    pub fn options(&self) -> Result<PgConnectOptions, EngineError> {
         let bad = |key: &str, value: &str| EngineError::Postgres {
             operation: "read the connection",
             place: self.to_string(),
@@ -381,7 +420,8 @@ mod tests {
         assert_eq!(parsed("host=db lake"), "`lake` has no value");
         assert_eq!(parsed("host=db host=other"), "`host` stands twice in the connection");
         assert_eq!(parsed("service=x"), "`service` is not supported: name the host, user and password");
-        assert_eq!(parsed("Host=db"), "`Host` is no key of a Postgres connection");
+        assert_eq!(parsed("Host=db"), "`Host` is no key of a Postgres connection; did you mean `host`?");
+        assert_eq!(parsed("host=db prt=1"), "`prt` is no key of a Postgres connection; did you mean `port`?");
     }
 
     #[test]

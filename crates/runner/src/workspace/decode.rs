@@ -413,6 +413,12 @@ impl Decoder<'_> {
             let Some(url) = self.required(table, "datatable", name, span, "url") else { continue };
             self.deny_literal_password("url", &url);
             self.reader.secrets.add(&split_password(&url.value).password.unwrap_or_default());
+            if PostgresLocation::parse(&url.value, None).is_err() {
+                // The reason is not told: it may repeat a part of the secret.
+                let help = "such as `postgres://app@db:5432/shop` or `host=db user=app dbname=shop`";
+                self.reader.bad_value("url", &url, "a connection to Postgres", help);
+                continue;
+            }
             let wrapped =
                 if url.from_environment { self.reader.secrets.wrap(&url.value) } else { SecretString::from(url.value) };
             config.datatables.insert(name.to_owned(), Datatable { url: wrapped });

@@ -534,7 +534,8 @@ fn a_server_that_restarts_in_the_middle_of_a_run_costs_a_try_and_nothing_else() 
         let folder = Folder::new(
             "//- pintail.toml\n[datatable.app]\nurl = \"${APP_URL}\"\n//- pipelines/t.sql\n-- materialize datatable://app/t append\nSELECT 1 AS n\n",
         );
-        folder.write(&format!("//- test.env\nAPP_URL={}\n", database.url()));
+        // Both forms of a connection do.
+        folder.write(&format!("//- test.env\nAPP_URL={}\n", database.connection()));
         let pause = Pause::at(point);
         let mut process = Work::run().force().faults(pause.fault()).start(folder.path());
         process.reaches(&pause.reached());

@@ -2,18 +2,17 @@
 //!
 //! Steps run on threads of their own and block on it. Every connection runs in UTC.
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintail_core::diagnostic::Code;
 use pintail_core::sql::Statement;
 use pintail_core::write::ErrorClass;
-use pintail_engine::Redactor;
 use pintail_engine::session::SentStatement;
+use pintail_engine::{PostgresLocation, Redactor};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+use sqlx::{AssertSqlSafe, Connection, Executor};
 use tokio::runtime::Handle;
 
 use super::failure::{class_of, failure};
@@ -65,11 +64,14 @@ impl Postgres {
             let help = "see that the server runs and that `url` in pintail.toml is right".to_owned();
             StepFailure { code, message, help: failed.help.clone().or(Some(help)), ..failed }
         };
-        let options = PgConnectOptions::from_str(url.expose_secret())
-            .map_err(|error| unreachable(&error))?
-            .application_name("pintail")
-            .options([("TimeZone", "UTC"), ("client_min_messages", "warning")])
-            .disable_statement_logging();
+        let location = PostgresLocation::parse(url.expose_secret(), None).map_err(|_| {
+            StepFailure::user(
+                Code::PLACE_UNREACHABLE,
+                "reach the datatable",
+                format!("datatable `{name}`: its `url` is no connection to Postgres"),
+            )
+        })?;
+        let options = location.options()?.options([("TimeZone", "UTC"), ("client_min_messages", "warning")]);
         let opened = runtime.block_on(async {
             let connecting = PgConnection::connect_with(&options);
             let mut connection = match tokio::time::timeout(PATIENCE, connecting).await {
