@@ -7,6 +7,7 @@
 
 pub mod annotation;
 pub mod asset;
+pub mod connection;
 pub mod diagnostic;
 pub mod graph;
 pub mod id;

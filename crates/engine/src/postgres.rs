@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
-use pintail_core::diagnostic::nearest;
+use pintail_core::connection::{BadConnection, pairs};
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -31,69 +31,16 @@ pub struct PostgresLocation {
     password: Option<SecretString>,
 }
 
-/// A connection text that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadConnection(pub String);
-
-/// The keys of a connection, as libpq documents them.
-const KEYS: [&str; 33] = [
-    "host",
-    "hostaddr",
-    "port",
-    "dbname",
-    "user",
-    "password",
-    "passfile",
-    "service",
-    "connect_timeout",
-    "application_name",
-    "fallback_application_name",
-    "client_encoding",
-    "options",
-    "sslmode",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "sslpassword",
-    "sslcrl",
-    "sslcrldir",
-    "sslsni",
-    "ssl_min_protocol_version",
-    "ssl_max_protocol_version",
-    "channel_binding",
-    "gssencmode",
-    "krbsrvname",
-    "target_session_attrs",
-    "load_balance_hosts",
-    "keepalives",
-    "keepalives_idle",
-    "keepalives_interval",
-    "keepalives_count",
-    "tcp_user_timeout",
-];
-
 impl PostgresLocation {
     /// Reads `key=value …` or `postgres://user@host:port/database?key=value`; `password` wins over one in the text.
     pub fn parse(text: &str, password: Option<SecretString>) -> Result<Self, BadConnection> {
         let mut keys: Vec<(String, String)> = Vec::new();
         let mut inner = None;
-        let pairs = match text.split_once("://") {
-            Some((_, rest)) => url_pairs(rest),
-            None => key_values(text)?,
-        };
-        for (key, value) in pairs {
-            if !KEYS.contains(&key.as_str()) {
-                let near = nearest(&key, KEYS).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                return Err(BadConnection(format!("`{key}` is no key of a Postgres connection{near}")));
-            }
+        for (key, value) in pairs(text)? {
             match key.as_str() {
                 "password" => inner = Some(SecretString::from(value)),
                 "service" | "passfile" => {
                     return Err(BadConnection(format!("`{key}` is not supported: name the host, user and password")));
-                }
-                _ if keys.iter().any(|(other, _)| *other == key) => {
-                    return Err(BadConnection(format!("`{key}` stands twice in the connection")));
                 }
                 _ => keys.push((key, value)),
             }
@@ -318,72 +265,6 @@ fn shell_word(value: &str) -> String {
     if is_plain { value.to_owned() } else { format!("'{}'", value.replace('\'', r"'\''")) }
 }
 
-/// Splits `key=value key='quoted value'` as libpq does.
-fn key_values(text: &str) -> Result<Vec<(String, String)>, BadConnection> {
-    let mut pairs = Vec::new();
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let (key, after) = rest
-            .split_once('=')
-            .filter(|(key, _)| !key.trim().contains(char::is_whitespace))
-            .ok_or_else(|| BadConnection(format!("`{}` has no value", first_word(rest))))?;
-        let (value, after) = read_value(after.trim_start());
-        pairs.push((key.trim().to_owned(), value));
-        rest = after.trim_start();
-    }
-    Ok(pairs)
-}
-
-fn first_word(text: &str) -> &str {
-    text.split_whitespace().next().unwrap_or_default()
-}
-
-/// Reads one value, in single quotes or up to white space, with `\` escapes; returns it and what follows.
-fn read_value(text: &str) -> (String, &str) {
-    let is_quoted = text.starts_with('\'');
-    let mut value = String::new();
-    let mut chars = text.char_indices().skip(usize::from(is_quoted));
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
-            '\'' if is_quoted => return (value, &text[at + 1..]),
-            c if !is_quoted && c.is_whitespace() => return (value, &text[at..]),
-            c => value.push(c),
-        }
-    }
-    (value, "")
-}
-
-/// Takes `user:password@host:port/database?key=value` apart.
-fn url_pairs(rest: &str) -> Vec<(String, String)> {
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, database) = place.split_once('/').unwrap_or((place, ""));
-    let (account, server) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (user, password) = account.split_once(':').unwrap_or((account, ""));
-    // An IPv6 address stands in brackets, and its colons are not a port's.
-    let (host, port) = match server.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (host, port),
-        _ => (server, ""),
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let named = [("user", user), ("password", password), ("host", host), ("port", port), ("dbname", database)];
-    let asked = query.split('&').filter_map(|pair| pair.split_once('='));
-    named.into_iter().chain(asked).filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.into(), decoded(v))).collect()
-}
-
-/// Decodes `%41`; a `%` that is not followed by two hex digits stands for itself.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
-        let byte = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use secrecy::SecretString;
@@ -417,10 +298,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_said() {
-        assert_eq!(parsed("host=db lake"), "`lake` has no value");
-        assert_eq!(parsed("host=db host=other"), "`host` stands twice in the connection");
         assert_eq!(parsed("service=x"), "`service` is not supported: name the host, user and password");
-        assert_eq!(parsed("Host=db"), "`Host` is no key of a Postgres connection; did you mean `host`?");
         assert_eq!(parsed("host=db prt=1"), "`prt` is no key of a Postgres connection; did you mean `port`?");
     }
 

@@ -3,6 +3,7 @@
 use pintail_core::asset::Asset;
 use pintail_core::id::SnapshotId;
 use pintail_core::plan::{Content, Plan, Reason, Step};
+use pintail_core::sql::diff::ShapeChange;
 use pintail_core::sql::stamp::StampEntry;
 use pintail_engine::lake;
 
@@ -39,10 +40,12 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// Returns whether the live version is that version already. A partition has no columns of its own: its rows decide.
+    /// Returns whether the live version is that version already. A partition has no columns of its own: its rows decide,
+    /// and only a column that came since changes nothing about them.
     pub fn is_nothing(&self) -> bool {
         let is_of_a_slice = self.plan.steps.iter().any(|step| step.partition.is_some());
-        self.diff.as_ref().is_some_and(|diff| if is_of_a_slice { diff.rows.is_empty() } else { diff.is_empty() })
+        let is_same_shape = |change: &ShapeChange| is_of_a_slice && matches!(change, ShapeChange::Removed(_));
+        self.diff.as_ref().is_some_and(|diff| diff.rows.is_empty() && diff.shape.iter().all(is_same_shape))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use pintail_core::connection::{percent_decoded, read_value};
 use secrecy::SecretString;
 
 /// A lake's catalog.
@@ -136,35 +137,6 @@ fn key_values(text: &str) -> Vec<(&str, String, &str)> {
         rest = after_value.trim_start();
     }
     items
-}
-
-/// Reads one value, in single quotes or up to white space, with `\` escapes; returns it and what follows.
-fn read_value(text: &str) -> (String, &str) {
-    let quoted = text.starts_with('\'');
-    let mut value = String::new();
-    let mut chars = text.char_indices().skip(usize::from(quoted));
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
-            '\'' if quoted => return (value, &text[at + 1..]),
-            c if !quoted && c.is_whitespace() => return (value, &text[at..]),
-            c => value.push(c),
-        }
-    }
-    (value, "")
-}
-
-/// Decodes `%41`; a `%` that is not followed by two hex digits stands for itself.
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
-        let decoded = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        bytes.push(decoded.unwrap_or(*first));
-        rest = if decoded.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
