@@ -18,7 +18,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("pintail-runner", &["pintail-core", "pintail-engine", "pintail-store", "pintail-triggers", "pintail-streams"]),
     ("pintail-telemetry", &["pintail-core", "pintail-engine", "pintail-streams"]),
     ("pintail-server", &["pintail-core", "pintail-engine", "pintail-store", "pintail-runner", "pintail-telemetry"]),
-    ("pintail", &["pintail-core", "pintail-engine", "pintail-store", "pintail-runner", "pintail-server"]),
+    (
+        "pintail",
+        &[
+            "pintail-core",
+            "pintail-engine",
+            "pintail-store",
+            "pintail-streams",
+            "pintail-telemetry",
+            "pintail-runner",
+            "pintail-server",
+        ],
+    ),
     ("pintail-testkit", &["pintail-core", "pintail-engine", "pintail-store", "pintail-runner"]),
     ("xtask", &["pintail-core", "pintail-testkit"]),
 ];

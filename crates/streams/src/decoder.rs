@@ -1,0 +1,97 @@
+//! What a consumer asks of a decoder: pure, and the same every time for the same rows.
+//!
+//! Who reads the rows, and who writes what came of them, is not known here.
+
+use arrow::array::RecordBatch;
+use pintail_core::schema::Column;
+use pintail_core::sql::Statement;
+
+/// Turns rows of a source table into rows of targets.
+///
+/// The same batch gives the same result, on any thread and at any time: a window that is read again after a crash must
+/// come to what it came to before.
+pub trait Decoder: Send + Sync {
+    /// The name, as `pintail.toml` gives it, such as `cloudevents-default`.
+    fn name(&self) -> &str;
+
+    /// The version; each row that is written carries it, and a replay replaces rows of older ones.
+    fn version(&self) -> u32;
+
+    /// The columns of the source that are read, in the order in which batches bring them.
+    fn reads(&self) -> Vec<String>;
+
+    /// The tables that are written, in the order of [`Decoded::rows`].
+    fn targets(&self) -> Vec<Target>;
+
+    /// Decodes `batch`, whose columns are those of [`Self::reads`]; `now_micros` is the time of the pass, in UTC
+    /// microseconds, against which clocks that run ahead are measured.
+    fn decode(&self, batch: &RecordBatch, now_micros: i64) -> Decoded;
+}
+
+/// A table that a decoder writes.
+pub struct Target {
+    /// The name, without its schema.
+    pub table: String,
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+    /// What makes two rows the same event.
+    pub identity: Identity,
+    /// The list of `ALTER TABLE … SET PARTITIONED BY (…)`, such as `bucket(16, subject), day("timestamp")`; empty for none.
+    pub partitioned_by: Vec<String>,
+    /// The list of `ALTER TABLE … SET SORTED BY (…)`; empty for none.
+    pub sorted_by: Vec<String>,
+    /// What is kept of this table in the same transaction.
+    pub rollup: Option<Box<dyn Rollup>>,
+}
+
+/// The columns by which a row is the same event, without a limit of time.
+pub struct Identity {
+    /// The columns; compared so that NULL equals NULL.
+    pub columns: Vec<String>,
+    /// The column of the row's time, for which files of other times need not be read; part of `columns`.
+    pub time: Option<String>,
+    /// The column that holds the version of the decoder.
+    pub version: Option<String>,
+}
+
+/// What a decoder made of a batch.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// One batch per target, in their order; a target without rows has an empty batch.
+    pub rows: Vec<RecordBatch>,
+    /// What could not be decoded, whole rows and parts of rows.
+    pub dead: Vec<Dead>,
+}
+
+/// Something that could not be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dead {
+    /// The row of the batch, from 0.
+    pub row: usize,
+    /// The part of the payload, such as `signals[3]`; the whole row when absent.
+    pub part: Option<String>,
+    /// Why, for people: what was expected and what is there.
+    pub reason: String,
+    /// The bytes of the part, or of the payload.
+    pub raw: Vec<u8>,
+}
+
+/// A small table that is kept equal to a recomputation of its base, from what is new alone.
+pub trait Rollup: Send + Sync {
+    /// The name of the table, without its schema.
+    fn table(&self) -> &str;
+
+    /// The columns, in order.
+    fn columns(&self) -> Vec<Column>;
+
+    /// The list of `ALTER TABLE … SET SORTED BY (…)`.
+    fn sorted_by(&self) -> Vec<String>;
+
+    /// The statements that fold `fresh` into `rollup`; sent in the transaction that inserts the rows of `fresh` into
+    /// `base`, before that insert. All three are relations as SQL names them; `fresh` has the columns of the base, and
+    /// no row of it is in the base yet.
+    fn fold(&self, base: &str, fresh: &str, rollup: &str) -> Vec<Statement>;
+
+    /// The query over `base` whose rows are the whole rollup: the truth that [`Self::fold`] must agree with.
+    fn recompute(&self, base: &str) -> String;
+}

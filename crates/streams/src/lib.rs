@@ -1,0 +1,10 @@
+//! Exactly-once consumers on the change feed of a lake: read a span once, decode it, write rows, rollups, dead letters
+//! and cursor in one transaction.
+//!
+//! Invariant: a cursor lives in the lake, in the commit of the rows it stands for; leases and progress live in the lake's
+//! guard. What to do is decided in `pintail_core::stream`; here it is done. The store is never seen from here, and what
+//! an event means is up to a [`Decoder`].
+
+pub mod decoder;
+
+pub use decoder::{Dead, Decoded, Decoder, Identity, Rollup, Target};

@@ -1,0 +1,4 @@
+//! The CloudEvents application: raw events and how they arrive, the sink, decoders, signals and events, rollups.
+//!
+//! Invariant: an event is acknowledged when it is durable and not before, and lands in the lake once. HTTP is in
+//! `pintail-server`; how a consumer reads, writes and advances is in `pintail-streams`.
