@@ -5,6 +5,14 @@
 //! guard. What to do is decided in `pintail_core::stream`; here it is done. The store is never seen from here, and what
 //! an event means is up to a [`Decoder`].
 
+pub mod commit;
+pub mod dead_letter;
 pub mod decoder;
+pub mod position;
+pub mod writer;
 
+pub use commit::{Commit, Outcome};
+pub use dead_letter::DeadLetter;
 pub use decoder::{Dead, Decoded, Decoder, Identity, Rollup, Target};
+pub use position::{Move, Position, PositionTable};
+pub use writer::Writer;
