@@ -9,10 +9,12 @@ pub mod commit;
 pub mod dead_letter;
 pub mod decoder;
 pub mod position;
+pub mod rollup;
 pub mod writer;
 
 pub use commit::{Commit, Outcome};
 pub use dead_letter::DeadLetter;
-pub use decoder::{Dead, Decoded, Decoder, Identity, Rollup, Target};
+pub use decoder::{Dead, Decoded, Decoder, Identity, ResolveError, Target};
 pub use position::{Move, Position, PositionTable};
+pub use rollup::{Drift, Healing, Rollup};
 pub use writer::Writer;
