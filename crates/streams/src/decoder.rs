@@ -4,7 +4,8 @@
 
 use arrow::array::RecordBatch;
 use pintail_core::schema::Column;
-use pintail_core::sql::Statement;
+
+use crate::rollup::Rollup;
 
 /// Turns rows of a source table into rows of targets.
 ///
@@ -23,9 +24,28 @@ pub trait Decoder: Send + Sync {
     /// The tables that are written, in the order of [`Decoded::rows`].
     fn targets(&self) -> Vec<Target>;
 
+    /// Brings in what rows only point to, such as a payload in a blob store; the one place where a decoder does IO.
+    ///
+    /// Called once per batch, before [`Self::decode`], which gets what this returns; columns may be added behind those of
+    /// [`Self::reads`]. What is missing or damaged for good is left for `decode` to report as dead; an error means that
+    /// the answer may differ later, and the pass is given up and repeated.
+    fn resolve(&self, batch: RecordBatch) -> Result<RecordBatch, ResolveError> {
+        Ok(batch)
+    }
+
     /// Decodes `batch`, whose columns are those of [`Self::reads`]; `now_micros` is the time of the pass, in UTC
     /// microseconds, against which clocks that run ahead are measured.
     fn decode(&self, batch: &RecordBatch, now_micros: i64) -> Decoded;
+}
+
+/// Why a payload outside the table could not be read for now.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {what}")]
+pub struct ResolveError {
+    /// What was read, such as the blob by its key.
+    pub what: String,
+    /// What the store answered.
+    pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 /// A table that a decoder writes.
@@ -74,24 +94,4 @@ pub struct Dead {
     pub reason: String,
     /// The bytes of the part, or of the payload.
     pub raw: Vec<u8>,
-}
-
-/// A small table that is kept equal to a recomputation of its base, from what is new alone.
-pub trait Rollup: Send + Sync {
-    /// The name of the table, without its schema.
-    fn table(&self) -> &str;
-
-    /// The columns, in order.
-    fn columns(&self) -> Vec<Column>;
-
-    /// The list of `ALTER TABLE … SET SORTED BY (…)`.
-    fn sorted_by(&self) -> Vec<String>;
-
-    /// The statements that fold `fresh` into `rollup`; sent in the transaction that inserts the rows of `fresh` into
-    /// `base`, before that insert. All three are relations as SQL names them; `fresh` has the columns of the base, and
-    /// no row of it is in the base yet.
-    fn fold(&self, base: &str, fresh: &str, rollup: &str) -> Vec<Statement>;
-
-    /// The query over `base` whose rows are the whole rollup: the truth that [`Self::fold`] must agree with.
-    fn recompute(&self, base: &str) -> String;
 }

@@ -6,5 +6,7 @@
 //! an event means is up to a [`Decoder`].
 
 pub mod decoder;
+pub mod rollup;
 
-pub use decoder::{Dead, Decoded, Decoder, Identity, Rollup, Target};
+pub use decoder::{Dead, Decoded, Decoder, Identity, ResolveError, Target};
+pub use rollup::{Drift, Healing, Rollup};
