@@ -22,6 +22,7 @@ use crate::session::Session;
 mod commits;
 pub mod compact;
 mod create;
+pub mod feed;
 mod lost;
 pub mod maintain;
 mod named;
