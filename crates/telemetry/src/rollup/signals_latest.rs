@@ -81,7 +81,7 @@ impl Rollup for SignalsLatest {
         let mut statements = vec![fold::find_old(fresh, rollup), find_new(fresh)];
         statements.extend(fold::bound_late_rows());
         statements.extend([find_standing(base), find_effective(), find_lost(), bound_lost()]);
-        statements.extend([find_places(base, fresh), sum_delta(), make_rows()]);
+        statements.extend([find_places(base), sum_delta(), make_rows()]);
         statements.extend(fold::replace_rows(TABLE, rollup));
         statements
     }
@@ -220,7 +220,9 @@ fn bound_lost() -> Statement {
     Statement::new("remember the last overruled place", sql)
 }
 
-fn find_places(base: &str, fresh: &str) -> Statement {
+/// Of what is new only what counts takes part: a new value may lose to one of the base that is later than all that was lost,
+/// and is not read here.
+fn find_places(base: &str) -> Statement {
     let lost = |rows: &str| {
         format!(
             "EXISTS (\n      SELECT 1\n      FROM {LOST} AS _pt_lost\n      WHERE {}\n    )",
@@ -238,14 +240,14 @@ fn find_places(base: &str, fresh: &str) -> Statement {
               AND {lost_base}
             UNION ALL
             SELECT {READ}
-            FROM {fresh} AS _pt_fresh
-            WHERE {lost_fresh}
+            FROM {EFFECTIVE} AS _pt_new
+            WHERE {lost_new}
           )
           {FIRST_AT_INSTANT}
         )
         GROUP BY subject, name",
         lost_base = lost("_pt_base"),
-        lost_fresh = lost("_pt_fresh"),
+        lost_new = lost("_pt_new"),
     };
     fold::temp_table("find the places behind those that are overruled", PLACES, &query)
 }

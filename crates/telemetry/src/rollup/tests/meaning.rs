@@ -95,6 +95,22 @@ fn a_place_that_is_overruled_at_its_own_time_gives_way_to_the_one_before() {
 }
 
 #[test]
+fn a_place_that_loses_at_its_own_time_does_not_stand_in_for_one_that_is_overruled() {
+    check_signals(
+        &[
+            "('a', 1, 'place', TIMESTAMPTZ '2025-01-01', 's', 'e5', NULL, 1, 1),
+             ('a', 1, 'place', TIMESTAMPTZ '2025-01-02', 's', 'e0', 7, NULL, NULL)",
+            "('a', 1, 'place', TIMESTAMPTZ '2025-01-01', 's', 'e4', NULL, NULL, NULL),
+             ('a', 1, 'place', TIMESTAMPTZ '2025-01-02', 's', 'e1', NULL, 2, 2)",
+        ],
+        "value_number, loc_lat, loc_ts, count",
+        expect![[r#"
+            7.0 | - | - | 2
+        "#]],
+    );
+}
+
+#[test]
 fn events_are_counted_once_per_time_and_source() {
     check(
         "events",
@@ -128,7 +144,9 @@ fn a_key_that_is_there_twice_stops_the_fold_and_is_seen_by_the_check() {
     assert_eq!((tables.drift().missing, tables.drift().extra), (1, 2));
     assert_ne!(tables.drift().healing("signals_latest"), pintail_streams::Healing::Keep);
 
-    tables.sql("CREATE TEMP TABLE _pt_fold_rows AS SELECT * FROM signals_latest WHERE subject = 'a'".to_owned());
+    tables.sql(
+        "CREATE OR REPLACE TEMP TABLE _pt_fold_rows AS SELECT * FROM signals_latest WHERE subject = 'a'".to_owned(),
+    );
     let proof = crate::rollup::fold::prove("signals_latest", &tables.rollup_table);
     let error = session.run(&proof).unwrap_err().to_string();
     assert!(error.contains("exactly one row per touched key") || format!("{:?}", session.run(&proof)).contains("1, 2"));

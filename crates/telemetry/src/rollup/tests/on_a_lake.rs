@@ -16,7 +16,7 @@ struct Lake {
     _instance: Instance,
     session: Session,
     schema: String,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 fn lake() -> Lake {
@@ -31,7 +31,7 @@ fn lake() -> Lake {
         data: format!("{}/data/", folder.path().display()),
     };
     location.attach_for_writing(&instance, &session).unwrap();
-    Lake { schema: format!("{}.main", location.write_alias()), _instance: instance, session, _folder: folder }
+    Lake { schema: format!("{}.main", location.write_alias()), _instance: instance, session, folder }
 }
 
 /// Gives a table its layout.
@@ -61,4 +61,37 @@ fn folds_on_a_partitioned_lake_are_the_recomputation() {
         tables.run(&tables.rollup().rebuild(&tables.base, &tables.rollup_table));
         assert_eq!(tables.drift(), Drift::default());
     }
+}
+
+/// Deletes the files of a table behind the lake's back.
+fn lose_files(folder: &std::path::Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => lose_files(&path),
+            false => std::fs::remove_file(path).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_fold_reads_no_file_of_the_base_unless_something_is_late() {
+    let lake = lake();
+    let tables = Tables::make(&lake.session, &lake.schema, "signals");
+    lay_out(&tables);
+    let row = |second: u8| {
+        format!("('a', 1, 'speed', TIMESTAMPTZ '2025-01-01 00:00:{second:02}Z', 's', 'e{second}', 1, 1, 1)")
+    };
+    tables.write(columns("signals"), &row(10));
+    lose_files(&lake.folder.path().join("data/main/signals"));
+
+    let fresh = |second: u8| {
+        let columns = columns("signals");
+        tables.sql("CREATE OR REPLACE TEMP TABLE _pt_fresh AS SELECT * FROM _pt_staged".to_owned());
+        tables.sql(format!("INSERT INTO _pt_fresh BY NAME SELECT * FROM (VALUES {}) AS rows({columns})", row(second)));
+        tables.session.run_all(&tables.rollup().fold(&tables.base, "_pt_fresh", &tables.rollup_table))
+    };
+    assert!(fresh(11).is_ok());
+    let error = fresh(10).unwrap_err();
+    assert!(format!("{error:?}").contains("No such file"), "{error:?}");
 }

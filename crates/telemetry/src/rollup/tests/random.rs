@@ -63,8 +63,17 @@ pub fn columns(table: &str) -> &'static str {
     if table == "events" { COLUMNS } else { SIGNAL_COLUMNS }
 }
 
+/// A case takes some hundred statements, so there are few of them unless `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => default,
+        None => ProptestConfig { cases: 8, ..default },
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn folds_in_any_order_are_the_recomputation(
