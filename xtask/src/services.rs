@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context as _, anyhow};
-use pintail_testkit::services::{POSTGRES, POSTGRES_BIN, PostgresServer, S3, S3Server, postgres_programs};
+use pintail_testkit::services::{Database, POSTGRES, POSTGRES_BIN, PostgresServer, S3, S3Server, postgres_programs};
 
 use crate::process;
 use crate::repository::Repository;
@@ -46,6 +46,14 @@ impl Services {
             s3: s3.context("cannot start an S3 server for the tests")?,
             _folder: folder,
         })
+    }
+
+    /// Returns a fresh database of the Postgres that was started, or of the one that the environment names.
+    pub fn database(&self) -> Database {
+        match &self.postgres {
+            Some((server, _)) => server.database(),
+            None => pintail_testkit::services::database(),
+        }
     }
 
     /// Names the servers to what `command` starts.

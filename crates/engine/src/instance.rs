@@ -11,7 +11,7 @@ use duckdb::{Config, Connection};
 use pintail_core::sql::Literal;
 
 use crate::error::EngineError;
-use crate::native::{DUCKDB_VERSION, Extension, ExtensionFolders};
+use crate::native::{DUCKDB_VERSION, Extension, ExtensionFolders, checked};
 use crate::object_store::{self, ObjectStore};
 use crate::redact::Redactor;
 use crate::session::Session;
@@ -21,6 +21,9 @@ use crate::session::Session;
 pub struct InstanceOptions {
     /// Where extension files lie.
     pub extensions: ExtensionFolders,
+    /// What will be needed: loaded while the instance opens when all these files were checked before, which takes no time
+    /// then. Everything else is loaded, and checked, when it is needed.
+    pub loads: Vec<Extension>,
     /// The most memory, in bytes; DuckDB's own default (80 % of the machine) when absent.
     pub memory_limit: Option<u64>,
     /// Worker threads; all cores when absent.
@@ -66,6 +69,12 @@ impl Instance {
                 config = config.with(name, value).map_err(fail)?;
             }
         }
+        let is_checked =
+            |extension: &Extension| options.extensions.find(*extension).is_ok_and(|path| checked::has_passed(&path));
+        let skips_check = !options.loads.is_empty() && options.loads.iter().all(is_checked);
+        if skips_check {
+            config = config.with("allow_unsigned_extensions", "true").map_err(fail)?;
+        }
         let connection = Connection::open_in_memory_with_flags(config).map_err(fail)?;
         let found: String = connection.query_row("SELECT version()", [], |row| row.get(0)).map_err(fail)?;
         if found != DUCKDB_VERSION {
@@ -77,6 +86,13 @@ impl Instance {
             connection.execute_batch(&sql).map_err(fail)?;
         }
         let instance = Self { connection, options, loaded: RefCell::default(), settled: RefCell::default() };
+        if skips_check {
+            for extension in &instance.options.loads {
+                instance.load(*extension)?;
+            }
+            // There is no way back while an instance is open: what scripts load is checked.
+            instance.settle("check signatures from now on", "SET GLOBAL allow_unsigned_extensions = false")?;
+        }
         if instance.options.reaches_objects {
             instance.reach_stores()?;
         }
@@ -91,12 +107,15 @@ impl Instance {
         let path = self.options.extensions.find(extension)?;
         let sql = format!("LOAD {}", Literal::new(path.display().to_string()));
         self.connection.execute_batch(&sql).map_err(|error| EngineError::ExtensionBroken {
-            path,
+            path: path.clone(),
             message: match EngineError::statement("load an extension", &sql, &error, &self.options.redactor) {
                 EngineError::Statement(failure) => failure.message.message,
                 other => other.to_string(),
             },
         })?;
+        if !checked::has_passed(&path) {
+            checked::remember(&path);
+        }
         self.loaded.borrow_mut().insert(extension);
         Ok(())
     }

@@ -20,6 +20,7 @@ use crate::postgres::PostgresLocation;
 use crate::session::Session;
 
 mod commits;
+pub mod compact;
 mod create;
 mod lost;
 pub mod maintain;
@@ -204,16 +205,27 @@ impl LakeLocation {
         }
     }
 
+    /// Returns what the lake cannot be attached without.
+    pub fn extensions(&self) -> Vec<Extension> {
+        let scanner = match &self.catalog {
+            Catalog::Sqlite(_) => Extension::SqliteScanner,
+            Catalog::Postgres(_) => Extension::PostgresScanner,
+        };
+        let mut extensions = vec![Extension::DuckLake, scanner];
+        if self.data.contains("://") {
+            extensions.push(Extension::Httpfs);
+        }
+        extensions
+    }
+
     fn load_extensions(&self, instance: &Instance) -> Result<(), EngineError> {
-        instance.load(Extension::DuckLake)?;
-        match &self.catalog {
-            Catalog::Sqlite(_) => instance.load(Extension::SqliteScanner)?,
-            Catalog::Postgres(location) => {
-                instance.load(Extension::PostgresScanner)?;
-                instance.settle("retry often and soon", RETRIES)?;
-                if let Some(password) = location.password() {
-                    instance.settle("give DuckDB the catalog's password", &self.secret(password))?;
-                }
+        for extension in self.extensions() {
+            instance.load(extension)?;
+        }
+        if let Catalog::Postgres(location) = &self.catalog {
+            instance.settle("retry often and soon", RETRIES)?;
+            if let Some(password) = location.password() {
+                instance.settle("give DuckDB the catalog's password", &self.secret(password))?;
             }
         }
         match self.data.contains("://") {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use duckdb::{Connection, InterruptHandle, Row};
-use pintail_core::sql::{Ident, Statement};
+use pintail_core::sql::{Ident, Relation, Statement};
 
 use crate::error::EngineError;
 use crate::redact::Redactor;
@@ -148,24 +148,43 @@ impl Session {
         })
     }
 
-    /// Hands the batches of a query to `each` one by one, without holding the whole result.
-    ///
-    /// The query must not be able to fail once it has begun, so it reads plain columns of a table and nothing interrupts
-    /// it: the engine has no way to report a failure in the middle of a stream.
+    /// Hands the batches of a query to `each` one by one, without holding the whole result; a failure in the middle of the
+    /// stream, an interrupt too, is an error. The session can send nothing else until this returns.
     pub fn stream<E>(
         &self,
         purpose: &'static str,
         sql: &str,
-        mut each: impl FnMut(&RecordBatch) -> Result<(), E>,
+        mut each: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<Result<(), E>, EngineError> {
         self.timed(purpose, sql, || {
             let mut prepared = self.connection.prepare(sql)?;
-            for batch in prepared.stream_arrow([])? {
-                if let Err(stopped) = each(&batch) {
+            // The iterator that this returns panics where the query fails after its beginning; stepping does not.
+            drop(prepared.stream_arrow([])?);
+            while let Some(rows) = prepared.step()? {
+                if let Err(stopped) = each(RecordBatch::from(&rows)) {
                     return Ok(Err(stopped));
                 }
             }
             Ok(Ok(()))
+        })
+    }
+
+    /// Appends `batches` to a table that exists, in the order of its columns; a relation without a catalog is a temp table.
+    pub fn append<'b>(
+        &self,
+        purpose: &'static str,
+        table: &Relation,
+        batches: impl IntoIterator<Item = &'b RecordBatch>,
+    ) -> Result<(), EngineError> {
+        let catalog = table.catalog.as_ref().map_or("temp", |catalog| catalog.0.as_str());
+        let schema = table.schema.as_ref().map_or("main", |schema| schema.0.as_str());
+        self.timed(purpose, &format!("-- append to {table}"), || {
+            let mut appender = self.connection.appender_to_catalog_and_db(&table.table.0, catalog, schema)?;
+            for batch in batches {
+                appender.append_record_batch(batch.clone())?;
+            }
+            // The drop of an appender sends its rest too, and tells nobody when that fails.
+            appender.flush()
         })
     }
 

@@ -94,6 +94,7 @@ CREATE TABLE materialization (
     started BIGINT NOT NULL,
     finished BIGINT NOT NULL,
     error TEXT,
+    undone_at BIGINT,
     UNIQUE (project, attempt),
     CHECK ((window_start IS NULL) = (window_end IS NULL)),
     CHECK (status NOT IN ('materialized', 'unchanged') OR (lake IS NULL) = (snapshot IS NULL))
@@ -101,8 +102,8 @@ CREATE TABLE materialization (
 
 CREATE INDEX materialization_by_time ON materialization (project, asset, finished DESC);
 
-CREATE INDEX materialization_good ON materialization (project, asset, partition, snapshot DESC, id DESC, status)
-WHERE status IN ('materialized', 'unchanged');
+CREATE INDEX materialization_good ON materialization (project, asset, partition, snapshot DESC, id DESC, status, undone_at)
+WHERE status IN ('materialized', 'unchanged') AND undone_at IS NULL;
 
 CREATE INDEX materialization_bad ON materialization (project, asset, partition, finished DESC, id DESC, status)
 WHERE status IN ('failed', 'rolled_back');
@@ -119,7 +120,7 @@ FROM (
     SELECT project, asset, partition, id,
         row_number() OVER (PARTITION BY project, asset, partition ORDER BY snapshot DESC, id DESC) AS place
     FROM materialization
-    WHERE status IN ('materialized', 'unchanged')
+    WHERE status IN ('materialized', 'unchanged') AND undone_at IS NULL
 ) AS ranked
 JOIN materialization AS made ON made.id = ranked.id
 WHERE ranked.place = 1;

@@ -241,7 +241,26 @@ impl Store {
             .bind(row.error.map(json))
             .execute(tx)
             .await?;
+        if let (None, Some(to), Some(at)) = (&entry.partition, entry.restored, row.snapshot) {
+            self.undo_slices(tx, &entry.asset, to, at).await?;
+        }
         Ok(0 < changed)
+    }
+
+    /// Notes what a rollback of the whole table to version `to`, committed as `at`, does to its slices: each is what it
+    /// was at that version.
+    async fn undo_slices(&self, tx: &mut Tx, asset: &str, to: SnapshotId, at: SnapshotId) -> Result<(), sqlx::Error> {
+        let back = "
+            UPDATE materialization SET undone_at = NULL
+            WHERE project = $1 AND asset = $2 AND snapshot <= $3 AND $3 < undone_at AND undone_at < $4";
+        let away = "
+            UPDATE materialization SET undone_at = $4
+            WHERE project = $1 AND asset = $2 AND partition IS NOT NULL AND $3 < snapshot AND snapshot < $4
+                AND undone_at IS NULL";
+        for sql in [back, away] {
+            query(sql).bind(self.project_text()).bind(asset).bind(to.0).bind(at.0).execute(tx).await?;
+        }
+        Ok(())
     }
 
     /// Returns the newest materializations of an asset, newest first, failures among them by their place in time.

@@ -75,7 +75,7 @@ impl Store {
                 SELECT materialization.*,
                     row_number() OVER (PARTITION BY asset, partition ORDER BY snapshot DESC, id DESC) AS place
                 FROM materialization
-                WHERE project = $1 AND lake = $2 AND status = 'materialized'
+                WHERE project = $1 AND lake = $2 AND status = 'materialized' AND undone_at IS NULL
             ) AS ranked
             WHERE place = 1";
         let rows = query(sql).bind(self.project_text()).bind(lake.as_str()).read_all(self.database()).await;

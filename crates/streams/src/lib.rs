@@ -5,8 +5,16 @@
 //! guard. What to do is decided in `pintail_core::stream`; here it is done. The store is never seen from here, and what
 //! an event means is up to a [`Decoder`].
 
+pub mod commit;
+pub mod dead_letter;
 pub mod decoder;
+pub mod position;
 pub mod rollup;
+pub mod writer;
 
+pub use commit::{Commit, Outcome};
+pub use dead_letter::DeadLetter;
 pub use decoder::{Dead, Decoded, Decoder, Identity, ResolveError, Target};
+pub use position::{Move, Position, PositionTable};
 pub use rollup::{Drift, Healing, Rollup};
+pub use writer::Writer;

@@ -3,6 +3,7 @@
 //! Invariant: an event is acknowledged when it is durable and not before, and lands in the lake once. HTTP is in
 //! `pintail-server`; how a consumer reads, writes and advances is in `pintail-streams`.
 
+pub mod cloudevents;
 pub mod decode;
 pub mod rollup;
 pub mod subject;

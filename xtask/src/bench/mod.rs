@@ -6,10 +6,12 @@
 //! the engine's example `plain`, so that both sides load the same library.
 
 mod backfill;
+mod catalogs;
 mod graph;
 mod lake;
 mod measure;
 mod memory;
+mod scaling;
 mod scripts;
 mod start;
 mod table;
@@ -65,6 +67,16 @@ const REPORTS: &[Report] = &[
         report: backfill::report,
     },
     Report {
+        name: "backfill-scaling",
+        about: "a backfill of 48 partitions at concurrency 1, 2 and 4",
+        report: scaling::report,
+    },
+    Report {
+        name: "catalog-latency",
+        about: "small commands with the catalog in a SQLite file and in a Postgres on this machine",
+        report: catalogs::report,
+    },
+    Report {
         name: "merge-20m-512mb",
         about: "a merge of 20 million rows with a memory limit of 512 MB: time and peak resident size",
         report: memory::report,
@@ -72,7 +84,9 @@ const REPORTS: &[Report] = &[
 ];
 
 /// What every benchmark gets.
-struct Bench {
+struct Bench<'r> {
+    /// The checkout, for the servers that it can start.
+    repository: &'r Repository,
     /// The release binary.
     pintail: PathBuf,
     /// The engine's example that sends SQL by hand.
@@ -100,10 +114,10 @@ pub struct BenchArguments {
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Result<()> {
     if arguments.list {
         for benchmark in BENCHMARKS {
-            println!("{:<14} {}", benchmark.name, benchmark.about);
+            println!("{:<18} {}", benchmark.name, benchmark.about);
         }
         for report in REPORTS {
-            println!("{:<14} {}", report.name, report.about);
+            println!("{:<18} {}", report.name, report.about);
         }
         return Ok(());
     }
@@ -114,6 +128,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> anyhow::Res
     setup::ensure(repository, &[Set::Engine])?;
     process::run(process::cargo(repository).args(["build", "--release", "--workspace", "--bins", "--examples"]))?;
     let bench = Bench {
+        repository,
         pintail: repository.pintail("release"),
         plain: repository.target().join("release/examples/plain"),
         extensions: repository.vendor().join("duckdb/extensions"),

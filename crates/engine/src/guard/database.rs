@@ -53,6 +53,14 @@ const SQLITE: &str = "
         since_micros INTEGER NOT NULL,
         expires_micros INTEGER
     ) STRICT;
+    CREATE TABLE IF NOT EXISTS consumer_progress (
+        consumer TEXT PRIMARY KEY,
+        -- Consumed up to and including this one.
+        snapshot_id INTEGER NOT NULL,
+        updated_micros INTEGER NOT NULL,
+        required INTEGER NOT NULL,
+        stale_after_micros INTEGER
+    ) STRICT;
 ";
 
 const POSTGRES: &str = include_str!("postgres.sql");
@@ -135,7 +143,9 @@ async fn make_schema(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 async fn is_complete(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("SELECT to_regproc('pintail.refuse_pinned') IS NOT NULL").fetch_one(connection).await
+    const IS_COMPLETE: &str = "SELECT to_regproc('pintail.refuse_pinned') IS NOT NULL
+                                     AND to_regclass('pintail.consumer_progress') IS NOT NULL";
+    sqlx::query_scalar(IS_COMPLETE).fetch_one(connection).await
 }
 
 /// Lets the database itself refuse to delete a pinned snapshot, whoever asks: the last line of defence against tools that

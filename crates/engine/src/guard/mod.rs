@@ -1,4 +1,5 @@
-//! The guard of a lake: leases and pins in `<catalog>.guard.sqlite`, and who of their owners is alive.
+//! The guard of a lake: leases, pins and the progress of consumers in `<catalog>.guard.sqlite`, and who of their owners is
+//! alive.
 //!
 //! It lies beside the lake, so that two projects that share a lake share its guard. Opened by sqlx only, never by DuckDB.
 //! A lease keeps two runs from staging the same slice; it does not make a commit safe: the check inside the transaction
@@ -11,7 +12,9 @@ mod leader;
 mod lease;
 mod pin;
 mod presence;
+mod progress;
 mod session;
+mod standing;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +24,8 @@ pub use leader::Leader;
 pub use lease::{Lease, LeaseAnswer, LeaseHolder, LeaseKey};
 pub use pin::{Pin, PinId, PinKind};
 pub use presence::{OwnerId, Presence};
+pub use progress::ConsumerProgress;
+pub use standing::StandingGuard;
 
 use crate::classify::ErrorClass;
 use crate::error::EngineError;

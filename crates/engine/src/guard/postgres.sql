@@ -22,6 +22,14 @@ CREATE TABLE IF NOT EXISTS pintail.snapshot_pin (
     since_micros BIGINT NOT NULL,
     expires_micros BIGINT
 );
+-- How far each consumer has come; everything after its snapshot is still needed.
+CREATE TABLE IF NOT EXISTS pintail.consumer_progress (
+    consumer TEXT PRIMARY KEY,
+    snapshot_id BIGINT NOT NULL,
+    updated_micros BIGINT NOT NULL,
+    required BOOLEAN NOT NULL,
+    stale_after_micros BIGINT
+);
 -- Processes that have announced themselves; each holds the advisory lock of its name for as long as it lives.
 CREATE TABLE IF NOT EXISTS pintail.owner (
     name TEXT PRIMARY KEY,

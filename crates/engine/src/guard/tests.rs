@@ -6,7 +6,7 @@ use pintail_testkit::wait_until;
 use secrecy::SecretString;
 
 use super::database::on_pool;
-use super::{Guard, LeaseAnswer, LeaseKey, OwnerId, Pin, PinId, PinKind, is_owner_alive};
+use super::{ConsumerProgress, Guard, LeaseAnswer, LeaseKey, OwnerId, Pin, PinId, PinKind, is_owner_alive};
 use crate::lake::{Catalog, LakeLocation};
 use crate::postgres::PostgresLocation;
 
@@ -67,6 +67,8 @@ on_both! {
     neither_way_of_letting_go_takes_a_pin_of_the_other_kind
     one_leads_each_job_until_it_gives_up
     a_set_of_holds_is_renewed_as_a_whole_and_others_are_left_alone
+    a_consumer_has_one_row_that_outlives_its_process
+    a_foreign_table_of_progress_is_kept_in_step
 }
 
 async fn whoever_opens_the_guard_finds_nothing_of_the_dead_and_all_of_the_living(place: Place) {
@@ -229,4 +231,38 @@ async fn a_set_of_holds_is_renewed_as_a_whole_and_others_are_left_alone(place: P
     assert_eq!(first[2].id, second[1].id, "what stays is not written again");
     guard.keep_exactly("shop", &set(&[]), 7).await.unwrap();
     assert_eq!(guard.pins().await.unwrap().len(), 1);
+}
+
+async fn a_consumer_has_one_row_that_outlives_its_process(place: Place) {
+    let first = Guard::open(&place.lake).await.unwrap();
+    let row = |consumer: &str, snapshot, at| ConsumerProgress::new(consumer, SnapshotId(snapshot), at);
+    first.report_progress(&row("decode.00", 5, 10)).await.unwrap();
+    first.report_progress(&row("audit", 9, 11)).await.unwrap();
+    let required = ConsumerProgress { required: true, stale_after_micros: Some(60), ..row("decode.00", 4, 12) };
+    first.report_progress(&required).await.unwrap();
+    drop(first);
+    let second = Guard::open(&place.lake).await.unwrap();
+    assert_eq!(second.consumers().await.unwrap(), [row("audit", 9, 11), required.clone()]);
+    assert!(second.forget_consumer("audit").await.unwrap() && !second.forget_consumer("audit").await.unwrap());
+    assert_eq!(second.consumers().await.unwrap(), [required]);
+}
+
+async fn a_foreign_table_of_progress_is_kept_in_step(place: Place) {
+    let guard = Guard::open(&place.lake).await.unwrap();
+    let (table, time) = match &guard.database {
+        super::database::Database::Sqlite { .. } => ("din_consumer_progress", "updated_at"),
+        super::database::Database::Postgres { .. } => (
+            "public.din_consumer_progress",
+            "to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')",
+        ),
+    };
+    let make = format!("CREATE TABLE {table} (consumer VARCHAR(90), snapshot_id BIGINT, updated_at TIMESTAMPTZ)");
+    on_pool!(&guard.database, |pool| sqlx::query(sqlx::AssertSqlSafe(make)).execute(pool).await.map(|_| ())).unwrap();
+    for (snapshot, at) in [(3, 1_000_000), (4, 2_500_000)] {
+        guard.report_progress(&ConsumerProgress::new("decode", SnapshotId(snapshot), at)).await.unwrap();
+    }
+    let read = format!("SELECT consumer, snapshot_id, {time} FROM {table}");
+    let rows: Vec<(String, i64, String)> =
+        on_pool!(&guard.database, |pool| sqlx::query_as(sqlx::AssertSqlSafe(read)).fetch_all(pool).await).unwrap();
+    assert_eq!(rows, [("decode".to_owned(), 4, "1970-01-01T00:00:02.500Z".to_owned())]);
 }

@@ -190,6 +190,7 @@ impl Pintail {
         let run = &self.project.project.config.run;
         InstanceOptions {
             extensions: self.settings.extensions.clone(),
+            loads: self.lakes.values().flat_map(LakeLocation::extensions).collect(),
             memory_limit: Some(run.memory_limit.0 / slots.max(1)),
             threads: None,
             temp_directory: Some(run.temp_directory.clone()),

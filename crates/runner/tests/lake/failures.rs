@@ -10,7 +10,7 @@ use pintail_core::diagnostic::Code;
 use pintail_core::id::{AttemptId, LakeName};
 use pintail_core::sql::Statement;
 use pintail_engine::guard::Guard;
-use pintail_engine::native::ExtensionFolders;
+use pintail_engine::native::{Extension, ExtensionFolders};
 use pintail_engine::transaction::CommitWords;
 use pintail_engine::{Catalog, EngineError, Instance, InstanceOptions, LakeLocation, WriteTransaction, lake};
 use pintail_runner::Pintail;
@@ -102,6 +102,35 @@ fn on_sqlite_a_catalog_that_another_program_locks_is_waited_for_and_then_told() 
     let next = "another program has the lake's catalog open for writing: close it or wait for it, then run again";
     assert_eq!(failure.next.as_deref(), Some(next));
     assert_mended(&folder);
+}
+
+// Extensions.
+
+#[test]
+fn an_instance_that_skips_the_check_of_known_files_checks_every_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let loads = vec![Extension::DuckLake, Extension::SqliteScanner];
+        let extensions = ExtensionFolders(vec![vendor()]);
+        Instance::open(InstanceOptions { extensions, loads, ..InstanceOptions::default() }).unwrap()
+    };
+    for extension in open().options().loads.clone() {
+        open().load(extension).unwrap();
+    }
+    let instance = open();
+    let session = instance.session().unwrap();
+    let loaded =
+        "SELECT count(*) FROM duckdb_extensions() WHERE loaded AND extension_name IN ('ducklake', 'sqlite_scanner')";
+    assert_eq!(session.one("count", loaded, |row| row.get::<_, i64>(0)).unwrap(), 2, "they were loaded unchecked");
+
+    let mut bytes = std::fs::read(vendor().join("httpfs.duckdb_extension")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let broken = folder.path().join("httpfs.duckdb_extension");
+    std::fs::write(&broken, bytes).unwrap();
+    let refused = session.batch("load", &format!("LOAD '{}'", broken.display())).unwrap_err().to_string();
+    assert!(refused.contains("signature is either missing or invalid"), "{refused}");
+    assert!(session.batch("allow", "SET GLOBAL allow_unsigned_extensions = true").is_err());
 }
 
 // Commits that fail.

@@ -301,6 +301,12 @@ fn a_whole_partitioned_table_goes_back_and_the_rows_of_its_slices_are_no_longer_
     }
     back(&pintail, "d", old, None).assert_good();
     assert_eq!(query(&pintail, "SELECT _partition, n FROM d", None), ["2026-01-01|1"]);
+    let day = |partition: &str| PlanRequest { force: false, ..force_at("d", partition) };
+    let fresh = folder.open();
+    assert_eq!(planned(&fresh, &day("2026-01-02")), ["d 2026-01-02: never written"], "it came later, and is gone");
+    assert_eq!(planned(&fresh, &day("2026-01-01")), [""; 0], "it is what it was then");
+    fresh.rebuild_state().unwrap();
+    assert_eq!(planned(&fresh, &day("2026-01-02")), ["d 2026-01-02: never written"]);
     for pintail in [pintail, folder.open()] {
         let next = run(&pintail, &force_at("d", "2026-01-02"));
         assert_eq!(next.assert_good().steps[0].rows, None, "nobody has counted this slice since");

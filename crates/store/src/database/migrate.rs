@@ -23,7 +23,8 @@ macro_rules! migration {
     };
 }
 
-const MIGRATIONS: &[Migration] = &[migration!(1, "0001_initial"), migration!(2, "0002_replay_and_backfill")];
+const MIGRATIONS: &[Migration] =
+    &[migration!(1, "0001_initial"), migration!(2, "0002_replay_and_backfill"), migration!(3, "0003_rollbacks_undo")];
 
 const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 

@@ -54,6 +54,7 @@ macro_rules! run_on {
                 a_failure_is_hidden_by_a_later_version,
                 the_newest_snapshot_is_current_whatever_order_rows_came_in,
                 an_unchanged_slice_keeps_its_version_with_newer_inputs,
+                a_rollback_of_the_whole_table_makes_its_slices_what_they_were,
                 a_slice_that_only_failed_is_visible,
                 history_is_newest_first_with_failures,
                 a_hundred_thousand_assets_can_be_asked_for,

@@ -58,6 +58,34 @@ pub async fn an_unchanged_slice_keeps_its_version_with_newer_inputs(backend: &im
     assert_eq!(slices[0].current.as_ref().unwrap().inputs, pins(8));
 }
 
+async fn roll_back(store: &pintail_store::Store, attempt: &str, step: &str, to: i64, at: i64) {
+    let whole = entry(attempt, step, "orders", None);
+    let back = pintail_core::sql::stamp::StampEntry { restored: Some(SnapshotId(to)), ..whole };
+    write(store, back, at, at).await;
+}
+
+pub async fn a_rollback_of_the_whole_table_makes_its_slices_what_they_were(backend: &impl Backend) {
+    let store = backend.open().await;
+    let (one, two) = (Some("2026-06-19"), Some("2026-06-20"));
+    let steps = [("s1", one), ("s2", two), ("s3", one), ("s4", None), ("s5", two), ("s6", None)];
+    begin(&store, &steps.map(|(step, partition)| (step, "orders", partition))).await;
+    write(&store, entry("a1", "s1", "orders", one), 5, 1).await;
+    write(&store, entry("a2", "s2", "orders", two), 6, 2).await;
+    write(&store, entry("a3", "s3", "orders", one), 7, 3).await;
+    let whole = "orders materialized@8 attempt=a4\n";
+    roll_back(&store, "a4", "s4", 5, 8).await;
+    assert_eq!(slices(&store).await, format!("{whole}orders [2026-06-19] materialized@5 attempt=a1\n"));
+    write(&store, entry("a5", "s5", "orders", two), 9, 9).await;
+    // Back to a version before the first rollback: what that one took away is there again, what came after it is not.
+    roll_back(&store, "a6", "s6", 6, 10).await;
+    expect![[r#"
+        orders materialized@10 attempt=a6
+        orders [2026-06-19] materialized@5 attempt=a1
+        orders [2026-06-20] materialized@6 attempt=a2
+    "#]]
+    .assert_eq(&slices(&store).await);
+}
+
 pub async fn a_slice_that_only_failed_is_visible(backend: &impl Backend) {
     let store = backend.open().await;
     begin(&store, &[("s1", "orders", None)]).await;

@@ -136,7 +136,7 @@ fn good_signals_do_not_suffer_from_bad_ones() {
             signals[2]: expected a text as `name`, found none
             signals[3]: expected an object with name, timestamp and value, found the number 17
             signals[4]: `obdRunTime`: the timestamp 2025-11-29T13:00:00Z is more than 5 minutes ahead of the clock
-            signals[5]: `obdRunTime`: expected an RFC 3339 timestamp, found the text "yesterday"
+            signals[5]: `obdRunTime`: expected an RFC 3339 timestamp, found the text "yesterday": a year of four digits was expected at character 1
             signals[6]: `obdRunTime`: expected an RFC 3339 timestamp, found none
             signals[7]: `obdRunTime`: expected a finite number, found none
             signals[8]: `currentLocationCoordinates`: expected a number as `longitude`, found none; is it `latitude`?

@@ -1,7 +1,9 @@
 //! The native parts: which DuckDB library is loaded and where the extension files of its version lie.
 //!
 //! Versions of the crate, the library and the extensions move together (docs/design/native.md). Extensions are loaded by
-//! absolute path with the signature check on; nothing is ever installed or downloaded at run time.
+//! absolute path, and only after their signature was checked; nothing is ever installed or downloaded at run time.
+
+pub(crate) mod checked;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,166 @@
+//! Dead letters: what could not be taken in or decoded, kept with its bytes, its reason and where it came from.
+//!
+//! Invariant: a letter is written in the commit that moves the position past it, and its id comes from what it is, so that
+//! a commit that is done again after a crash does not write it twice.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, UInt32Array};
+use indoc::formatdoc;
+use pintail_core::sql::{Literal, Relation, Statement};
+use pintail_engine::lake::OWN_SCHEMA;
+use pintail_engine::{EngineError, Session, WriteTransaction};
+use sha2::{Digest as _, Sha256};
+
+use crate::writer::Writer;
+
+/// The table's name in Pintail's own schema.
+pub const TABLE: &str = "dead_letters";
+
+const STAGE: &str = "_pt_dead_letters";
+
+/// Something that could not be taken in or decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Who could not, such as `consumer decode` or `http`.
+    pub origin: String,
+    /// Where it lay in what was read: a snapshot, an offset, a request and the index in its batch.
+    pub position: String,
+    /// The part of the payload, such as `signals[3]`; the whole when absent.
+    pub part: Option<String>,
+    /// Why, for people.
+    pub reason: String,
+    /// The bytes, as they came.
+    pub raw: Vec<u8>,
+    /// The decoder and its version.
+    pub decoder: Option<(String, u32)>,
+}
+
+impl DeadLetter {
+    /// Returns the id: the same for the same part of the same bytes at the same place of the same origin.
+    pub fn id(&self) -> String {
+        let mut hash = Sha256::new();
+        for field in [&self.origin, &self.position, self.part.as_deref().unwrap_or_default()] {
+            hash.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
+            hash.update(field.as_bytes());
+        }
+        hash.update(&self.raw);
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Returns the table in the lake attached as `alias`.
+pub fn relation(alias: &str) -> Relation {
+    Relation::in_catalog(alias, OWN_SCHEMA, TABLE)
+}
+
+/// Letters that lie in a temp table of the writer's session, ready for a transaction.
+#[derive(Debug)]
+pub struct StagedLetters {
+    count: usize,
+    positions: Option<(String, String)>,
+}
+
+/// Puts `letters` into a temp table; done before a transaction, since that writes one database.
+pub fn stage(session: &Session, letters: &[DeadLetter]) -> Result<StagedLetters, EngineError> {
+    let positions = || letters.iter().map(|letter| &letter.position);
+    let positions = positions().min().cloned().zip(positions().max().cloned());
+    if letters.is_empty() {
+        return Ok(StagedLetters { count: 0, positions });
+    }
+    let stage = Relation::temp(STAGE);
+    session.run(&Statement::new(
+        "make the stage of dead letters",
+        formatdoc! {"
+            CREATE OR REPLACE TEMP TABLE {stage} (
+              id VARCHAR, origin VARCHAR, position VARCHAR, part VARCHAR, reason VARCHAR, raw BLOB, decoder VARCHAR,
+              version UINTEGER
+            )"},
+    ))?;
+    session.append("stage the dead letters", &stage, [&batch(letters)])?;
+    Ok(StagedLetters { count: letters.len(), positions })
+}
+
+fn batch(letters: &[DeadLetter]) -> RecordBatch {
+    let text = |get: &dyn Fn(&DeadLetter) -> Option<String>| -> ArrayRef {
+        Arc::new(letters.iter().map(get).collect::<StringArray>())
+    };
+    let versions = letters.iter().map(|letter| letter.decoder.as_ref().map(|(_, version)| *version));
+    let columns: [(&str, ArrayRef); 8] = [
+        ("id", text(&|letter| Some(letter.id()))),
+        ("origin", text(&|letter| Some(letter.origin.clone()))),
+        ("position", text(&|letter| Some(letter.position.clone()))),
+        ("part", text(&|letter| letter.part.clone())),
+        ("reason", text(&|letter| Some(letter.reason.clone()))),
+        ("raw", Arc::new(BinaryArray::from_iter_values(letters.iter().map(|letter| &letter.raw)))),
+        ("decoder", text(&|letter| letter.decoder.as_ref().map(|(name, _)| name.clone()))),
+        ("version", Arc::new(versions.collect::<UInt32Array>())),
+    ];
+    let nullable = columns.map(|(name, column)| (name, column, true));
+    RecordBatch::try_from_iter_with_nullable(nullable).expect("every column has one value per letter")
+}
+
+/// Writes staged letters in an open transaction, those that are not there yet; returns how many were new.
+pub fn write(transaction: &WriteTransaction<'_>, alias: &str, staged: &StagedLetters) -> Result<u64, EngineError> {
+    let Some((first, last)) = &staged.positions else { return Ok(0) };
+    debug_assert!(0 < staged.count, "letters have positions");
+    // The bounds let DuckLake leave out the files of other positions.
+    transaction.run(&Statement::new(
+        "write the dead letters",
+        formatdoc! {"
+            INSERT INTO {table} BY NAME
+            SELECT s.id, now() AS recorded_at, s.origin, s.position, s.part, s.reason, s.raw, s.decoder, s.version
+            FROM (SELECT DISTINCT ON (id) * FROM {stage}) s
+            WHERE NOT EXISTS (
+              SELECT 1 FROM {table} d
+              WHERE d.position BETWEEN {first} AND {last} AND d.id = s.id
+            )",
+            table = relation(alias),
+            stage = Relation::temp(STAGE),
+            first = Literal::new(first),
+            last = Literal::new(last),
+        },
+    ))
+}
+
+/// Makes the table where it is missing, in a commit of its own.
+pub fn prepare(writer: &Writer) -> Result<(), EngineError> {
+    let create = Statement::new(
+        "make the table of dead letters",
+        formatdoc! {"
+            CREATE TABLE {table} (
+              id VARCHAR, recorded_at TIMESTAMPTZ, origin VARCHAR, position VARCHAR, part VARCHAR, reason VARCHAR, raw BLOB,
+              decoder VARCHAR, version UINTEGER, replayed_at TIMESTAMPTZ
+            )",
+            table = relation(writer.alias()),
+        },
+    );
+    crate::commit::make_table(writer, OWN_SCHEMA, TABLE, std::slice::from_ref(&create))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_depends_on_place_and_bytes_and_not_on_the_reason() {
+        let letter = DeadLetter {
+            origin: "http".into(),
+            position: "7".into(),
+            part: None,
+            reason: "no id".into(),
+            raw: b"{}".to_vec(),
+            decoder: None,
+        };
+        let other_reason = DeadLetter { reason: "no subject".into(), ..letter.clone() };
+        assert_eq!(letter.id(), other_reason.id());
+        for other in [
+            DeadLetter { origin: "htt".into(), position: "p7".into(), ..letter.clone() },
+            DeadLetter { position: "8".into(), ..letter.clone() },
+            DeadLetter { part: Some("signals[0]".into()), ..letter.clone() },
+            DeadLetter { raw: b"{ }".to_vec(), ..letter.clone() },
+        ] {
+            assert_ne!(letter.id(), other.id(), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Positions: how far a stream has come, one row in a table of its own in the lake.
+//!
+//! Invariant: a position moves in the commit of the rows that it stands for, by compare-and-swap, and every commit of its
+//! stream updates the row. Two owners of one stream therefore conflict, whatever else they write. The table is the
+//! stream's own because DuckLake's conflicts are table-wide.
+
+use std::fmt;
+
+use indoc::formatdoc;
+use pintail_core::sql::{Literal, Relation, Statement};
+use pintail_engine::EngineError;
+use pintail_engine::lake::{self, OWN_SCHEMA};
+
+use crate::writer::Writer;
+
+/// Which position: its table's name in Pintail's own schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PositionTable(String);
+
+impl PositionTable {
+    /// Returns the cursor of a consumer, or of one of its shards when `consumer` names it, such as `decode.03`.
+    pub fn cursor(consumer: &str) -> Self {
+        Self(format!("cursor_{consumer}"))
+    }
+
+    /// Returns the position of what feeds the lake from outside, such as `http` or `kafka.orders`.
+    pub fn source(source: &str) -> Self {
+        Self(format!("position_{source}"))
+    }
+
+    /// Returns the table's name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the table in the lake attached as `alias`.
+    pub fn relation(&self, alias: &str) -> Relation {
+        Relation::in_catalog(alias, OWN_SCHEMA, &self.0)
+    }
+}
+
+impl fmt::Display for PositionTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{OWN_SCHEMA}.{}", self.0)
+    }
+}
+
+/// What the row says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// How far the stream has come, in its own words: a snapshot, offsets as JSON.
+    pub at: String,
+    /// What it reads, so that a position is not taken for one in something else.
+    pub source: String,
+    /// The fencing token of the last owner that wrote.
+    pub token: i64,
+    /// When the row was last written, in microseconds since 1970 UTC.
+    pub updated_micros: i64,
+}
+
+/// Returns the position, or `None` when the stream has never begun.
+pub fn read(writer: &Writer, table: &PositionTable) -> Result<Option<Position>, EngineError> {
+    if is_absent(writer, table)? {
+        return Ok(None);
+    }
+    let sql =
+        format!("SELECT position, source, token, epoch_us(updated_at) FROM {} LIMIT 2", table.relation(writer.alias()));
+    let mut rows = writer.session().rows("read the position", &sql, |row| {
+        Ok(Position { at: row.get(0)?, source: row.get(1)?, token: row.get(2)?, updated_micros: row.get(3)? })
+    })?;
+    match rows.len() {
+        1 => Ok(rows.pop()),
+        found => Err(EngineError::Answer {
+            purpose: "read the position",
+            detail: format!("{table} holds {found} rows instead of one; somebody else has written it"),
+        }),
+    }
+}
+
+/// Returns whether the stream has never begun.
+pub fn is_absent(writer: &Writer, table: &PositionTable) -> Result<bool, EngineError> {
+    let absent = lake::absent_names(writer.session(), writer.alias(), &[(OWN_SCHEMA, table.name())])?;
+    Ok(!absent.is_empty())
+}
+
+/// Returns the statement that makes the table with its row.
+pub(crate) fn create(alias: &str, table: &PositionTable, at: &str, source: &str) -> Statement {
+    let sql = formatdoc! {"
+        CREATE TABLE {table} AS
+        SELECT {at}::VARCHAR AS position, {source}::VARCHAR AS source, 0::BIGINT AS token, now() AS updated_at",
+        table = table.relation(alias),
+        at = Literal::new(at),
+        source = Literal::new(source),
+    };
+    Statement::new("make the position's table with its row", sql)
+}
+
+/// A move of a position; from and to may be equal, for a commit that does not end what it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Move<'a> {
+    /// Where it must be.
+    pub from: &'a str,
+    /// Where it goes.
+    pub to: &'a str,
+    /// What it must be a position in.
+    pub source: &'a str,
+    /// The owner's fencing token; an owner with an older one than the last that wrote is refused.
+    pub token: i64,
+}
+
+/// Returns the compare-and-swap of the row; it changes no row when somebody else has moved it.
+pub(crate) fn swap(alias: &str, table: &PositionTable, change: &Move<'_>) -> Statement {
+    let sql = formatdoc! {"
+        UPDATE {table}
+        SET position = {to}, token = {token}, updated_at = now()
+        WHERE position = {from} AND source = {source} AND token <= {token}",
+        table = table.relation(alias),
+        to = Literal::new(change.to),
+        from = Literal::new(change.from),
+        source = Literal::new(change.source),
+        token = change.token,
+    };
+    Statement::new("move the position", sql)
+}
