@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pintail_core::id::LakeName;
 use pintail_engine::native::ExtensionFolders;
 use pintail_engine::{Catalog, LakeLocation};
+use pintail_streams::rollup::{shard_table, union_view};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
@@ -94,4 +95,32 @@ fn a_fold_reads_no_file_of_the_base_unless_something_is_late() {
     assert!(fresh(11).is_ok());
     let error = fresh(10).unwrap_err();
     assert!(format!("{error:?}").contains("No such file"), "{error:?}");
+}
+
+#[test]
+fn shards_fold_tables_of_their_own_and_are_read_as_one() {
+    let lake = lake();
+    let tables = Tables::make(&lake.session, &lake.schema, "signals");
+    tables.write(
+        columns("signals"),
+        "('a', 0, 'speed', TIMESTAMPTZ '2025-01-01', 's', 'e1', 1, 1, 1),
+         ('b', 1, 'speed', TIMESTAMPTZ '2025-01-02', 's', 'e2', 2, 1, 1),
+         ('b', 1, 'speed', TIMESTAMPTZ '2025-01-01', 's', 'e3', 3, 1, 1)",
+    );
+    let rollup = tables.rollup();
+    let mut relations = Vec::new();
+    for shard in 0..2 {
+        let table = format!("{}.{}", lake.schema, shard_table("by_shard", shard));
+        let rows = |relation: &str| format!("(SELECT * FROM {relation} WHERE subject_bucket % 2 = {shard})");
+        tables.run(&[create(&table, &rollup.columns())]);
+        let nothing = format!("(SELECT * FROM {} WHERE false)", tables.base);
+        tables.run(&rollup.fold(&nothing, &rows(&tables.base), &table));
+        relations.push(table);
+    }
+    let view = format!("{}.by_shard", lake.schema);
+    tables.run(&[union_view(&view, rollup, &relations)]);
+    let counts = "SELECT subject, value_number, count FROM";
+    assert_eq!(tables.rows(&format!("{counts} {view} ORDER BY ALL")), "a | 1.0 | 1\nb | 2.0 | 2\n");
+    let checked = Tables { rollup_table: view, ..tables };
+    assert_eq!(checked.drift(), Drift::default());
 }
