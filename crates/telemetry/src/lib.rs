@@ -4,3 +4,6 @@
 //! `pintail-server`; how a consumer reads, writes and advances is in `pintail-streams`.
 
 pub mod cloudevents;
+pub mod decode;
+pub mod rollup;
+pub mod subject;

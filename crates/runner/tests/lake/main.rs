@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
 mod catalogs;
+mod compaction;
 mod harness;
 mod processes;
 
 mod atomic;
+mod audits;
 mod backfills;
 mod basics;
 mod crashes;
