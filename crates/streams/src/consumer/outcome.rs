@@ -34,6 +34,8 @@ pub struct Landed {
     pub written: Vec<(String, u64)>,
     /// Decoded rows that were there already.
     pub duplicates: u64,
+    /// Rows that an older version of the decoder had written and that were replaced.
+    pub replaced: u64,
     /// New dead letters.
     pub letters: u64,
     /// Commits.
@@ -142,6 +144,14 @@ pub enum PassError {
         /// What is wrong.
         what: String,
     },
+    /// The consumer has no cursor yet.
+    #[error(
+        "consumer `{consumer}` has never run, so there is nothing to read again; run `pintail consume run {consumer}` first"
+    )]
+    NeverRun {
+        /// The consumer.
+        consumer: String,
+    },
     /// A target cannot take the rows.
     #[error("table `{table}` cannot take the decoded rows: {what}; nothing was written")]
     TargetShape {
@@ -170,6 +180,7 @@ impl PassError {
             | PassError::Replaced { .. }
             | PassError::OtherSource { .. }
             | PassError::SourceShape { .. }
+            | PassError::NeverRun { .. }
             | PassError::TargetShape { .. } => ErrorClass::User,
         }
     }

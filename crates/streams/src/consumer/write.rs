@@ -8,6 +8,7 @@ use pintail_core::sql::{Ident, Literal, Relation, Statement};
 use pintail_engine::{EngineError, Session, WriteTransaction};
 
 use super::decoding::DecodedWindow;
+use super::heal::rebuild;
 use super::tables::PreparedTarget;
 use crate::dead_letter::{self, StagedLetters};
 use crate::decoder::Target;
@@ -20,6 +21,7 @@ const RANGES: usize = 8;
 pub struct StagedWindow {
     targets: Vec<StagedTarget>,
     letters: StagedLetters,
+    existing: Existing,
 }
 
 #[derive(Debug)]
@@ -37,6 +39,16 @@ enum Range {
     Between { first: String, last: String, days: (i64, i64) },
 }
 
+/// What is done about rows that are there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those of an older version of the decoder are replaced.
+    ReplaceOlder,
+}
+
 /// What a window brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -44,6 +56,8 @@ pub struct Written {
     pub inserted: Vec<u64>,
     /// Rows that were there already, or twice in the window.
     pub duplicates: u64,
+    /// Rows of older versions that were taken out.
+    pub replaced: u64,
     /// Dead letters that are new.
     pub letters: u64,
 }
@@ -62,6 +76,7 @@ pub fn stage(
     targets: &[PreparedTarget],
     window: &DecodedWindow,
     letters: StagedLetters,
+    existing: Existing,
 ) -> Result<StagedWindow, EngineError> {
     let mut staged = Vec::new();
     for (index, (prepared, batches)) in targets.iter().zip(&window.rows).enumerate() {
@@ -78,7 +93,7 @@ pub fn stage(
         session.append("stage the decoded rows", &stage, batches)?;
         staged.push(StagedTarget { rows, ranges: ranges_of(session, &prepared.target, &stage)? });
     }
-    Ok(StagedWindow { targets: staged, letters })
+    Ok(StagedWindow { targets: staged, letters, existing })
 }
 
 /// Returns the ranges of time in which the staged rows lie: days with rows that follow each other are one range.
@@ -133,31 +148,39 @@ pub fn write(
     mut folding: impl FnMut(bool),
 ) -> Result<Written, EngineError> {
     let mut written = Written::default();
-    for (index, (prepared, staged)) in targets.iter().zip(&staged.targets).enumerate() {
-        let inserted = match staged.rows {
-            0 => 0,
-            _ => write_target(transaction, prepared, staged, index, &mut folding)?,
-        };
+    for (index, (prepared, rows)) in targets.iter().zip(&staged.targets).enumerate() {
+        let mut counts = (0, 0);
+        if 0 < rows.rows {
+            counts = write_target(transaction, prepared, rows, index, staged.existing, &mut folding)?;
+        }
+        let (inserted, replaced) = counts;
         written.inserted.push(inserted);
-        written.duplicates += staged.rows - inserted;
+        written.replaced += replaced;
+        written.duplicates += rows.rows - inserted;
     }
     written.letters = dead_letter::write(transaction, alias, &staged.letters)?;
     Ok(written)
 }
 
+/// Returns how many rows were inserted, and how many of older versions were taken out before.
 fn write_target(
     transaction: &WriteTransaction<'_>,
     prepared: &PreparedTarget,
     staged: &StagedTarget,
     index: usize,
+    existing: Existing,
     folding: &mut impl FnMut(bool),
-) -> Result<u64, EngineError> {
+) -> Result<(u64, u64), EngineError> {
+    let replaced = match existing {
+        Existing::Keep => 0,
+        Existing::ReplaceOlder => delete_older(transaction, prepared, staged, index)?,
+    };
     let fresh = fresh_of(index);
     let found = transaction.run(&select_fresh(prepared, staged, index))?;
     if found == 0 {
-        return Ok(0);
+        return Ok((0, replaced));
     }
-    if let (Some(rollup), Some(table)) = (&prepared.target.rollup, &prepared.rollup) {
+    if let (0, Some(rollup), Some(table)) = (replaced, &prepared.target.rollup, &prepared.rollup) {
         folding(true);
         for statement in rollup.fold(&prepared.base_of_shard, &fresh.to_string(), &table.to_string()) {
             transaction.run(&statement)?;
@@ -165,7 +188,54 @@ fn write_target(
         folding(false);
     }
     let sql = format!("INSERT INTO {} BY NAME\nSELECT * FROM {fresh}", prepared.base);
-    transaction.run(&Statement::new("insert the new rows", sql))
+    let inserted = transaction.run(&Statement::new("insert the new rows", sql))?;
+    if 0 < replaced {
+        // A fold adds; what was taken out needs the whole truth.
+        for statement in rebuild(prepared) {
+            transaction.run(&statement)?;
+        }
+    }
+    Ok((inserted, replaced))
+}
+
+/// Deletes the rows of older versions that the staged rows replace; returns how many.
+fn delete_older(
+    transaction: &WriteTransaction<'_>,
+    prepared: &PreparedTarget,
+    staged: &StagedTarget,
+    index: usize,
+) -> Result<u64, EngineError> {
+    let Some(version) = &prepared.target.identity.version else { return Ok(0) };
+    let version = Ident::new(version);
+    let conditions = staged.conditions(&prepared.target, "_pt_base");
+    let sql = formatdoc! {"
+        DELETE FROM {base} AS _pt_base
+        WHERE ({when}) AND EXISTS (
+          SELECT 1
+          FROM {stage} AS _pt_new
+          WHERE {same} AND _pt_base.{version} < _pt_new.{version}
+        )",
+        base = prepared.base,
+        when = conditions.join(" OR "),
+        stage = stage_of(index),
+        same = same_identity(&prepared.target),
+    };
+    transaction.run(&Statement::new("take out what an older version wrote", sql))
+}
+
+fn same_identity(target: &Target) -> String {
+    let same = |name: &String| format!("_pt_base.{0} IS NOT DISTINCT FROM _pt_new.{0}", Ident::new(name));
+    target.identity.columns.iter().map(same).collect::<Vec<_>>().join(" AND ")
+}
+
+impl StagedTarget {
+    /// Returns the conditions of the ranges of time on the table `of`; together they hold for every staged row.
+    fn conditions(&self, target: &Target, of: &str) -> Vec<String> {
+        let Some(time) = &target.identity.time else { return vec!["true".to_owned()] };
+        let column = target.columns.iter().find(|column| column.name.eq_ignore_ascii_case(time));
+        let data_type = column.map_or("TIMESTAMPTZ", |column| column.data_type.as_str());
+        self.ranges.iter().map(|range| range.condition(of, time, data_type)).collect()
+    }
 }
 
 /// Returns the statement that finds which staged rows are new: one row of each identity, and none that the base has.
@@ -173,9 +243,8 @@ fn select_fresh(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) 
     let identity = &prepared.target.identity;
     let names: Vec<String> = identity.columns.iter().map(|name| Ident::new(name).to_string()).collect();
     let all: Vec<String> = prepared.target.columns.iter().map(|column| Ident::new(&column.name).to_string()).collect();
-    let same: Vec<String> =
-        names.iter().map(|name| format!("_pt_base.{name} IS NOT DISTINCT FROM _pt_new.{name}")).collect();
-    let part = |condition: &dyn Fn(&str) -> String| {
+    let (target, same) = (&prepared.target, same_identity(&prepared.target));
+    let part = |(in_new, in_base): (String, String)| {
         formatdoc! {"
             SELECT _pt_new.*
             FROM _pt_once AS _pt_new
@@ -184,21 +253,11 @@ fn select_fresh(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) 
               FROM {base} AS _pt_base
               WHERE {in_base} AND {same}
             )",
-            in_new = condition("_pt_new"),
-            in_base = condition("_pt_base"),
             base = prepared.base,
-            same = same.join(" AND "),
         }
     };
-    let parts: Vec<String> = match &identity.time {
-        None => vec![part(&|_| "true".to_owned())],
-        Some(time) => {
-            let type_of = prepared.target.columns.iter().find(|column| column.name.eq_ignore_ascii_case(time));
-            let data_type = type_of.map_or("TIMESTAMPTZ", |column| column.data_type.as_str());
-            let one = |range: &Range| part(&|of| range.condition(of, time, data_type));
-            staged.ranges.iter().map(one).collect()
-        }
-    };
+    let ranges = staged.conditions(target, "_pt_new").into_iter().zip(staged.conditions(target, "_pt_base"));
+    let parts: Vec<String> = ranges.map(part).collect();
     let sql = formatdoc! {"
         CREATE OR REPLACE TEMP TABLE {fresh} AS
         WITH _pt_once AS (
