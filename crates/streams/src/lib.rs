@@ -11,6 +11,7 @@ pub mod dead_letter;
 pub mod decoder;
 pub mod position;
 pub mod rollup;
+pub mod service;
 pub mod writer;
 
 pub use commit::{Commit, Outcome};

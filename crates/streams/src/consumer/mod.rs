@@ -18,6 +18,7 @@ mod reread;
 mod reset;
 mod shard;
 mod source;
+mod state;
 mod tables;
 mod write;
 
@@ -27,4 +28,5 @@ pub use pass::{Consumer, system_now};
 pub use reread::Range;
 pub use shard::Shard;
 pub use source::{Source, Spec, Start};
+pub use state::{Condition, State, state_of};
 pub use write::Existing;

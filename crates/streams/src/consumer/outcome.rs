@@ -160,6 +160,12 @@ pub enum PassError {
         /// What is wrong.
         what: String,
     },
+    /// Somebody asked for the end.
+    #[error("`{consumer}` was stopped; what is not committed is read again the next time")]
+    Stopped {
+        /// The consumer.
+        consumer: String,
+    },
     /// Another process has the lease now.
     #[error("another process has taken `{consumer}` over; nothing was written since")]
     LeaseLost {
@@ -175,6 +181,7 @@ impl PassError {
             PassError::Engine(error) => error.class(),
             PassError::Resolve(..) => ErrorClass::Transient,
             PassError::LeaseLost { .. } => ErrorClass::Conflict,
+            PassError::Stopped { .. } => ErrorClass::Cancelled,
             PassError::Gap { .. }
             | PassError::Ahead { .. }
             | PassError::Replaced { .. }

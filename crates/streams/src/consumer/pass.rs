@@ -23,6 +23,7 @@ use crate::commit::{Commit, Outcome, commit, patience};
 use crate::dead_letter;
 use crate::decoder::Decoder;
 use crate::position::{Move, Position};
+use crate::service::Stop;
 use crate::writer::Writer;
 
 /// A consumer that this process owns.
@@ -35,6 +36,8 @@ pub struct Consumer<'a> {
     pub(super) reader: Session,
     pub(super) targets: Option<Vec<PreparedTarget>>,
     pub(super) now: fn() -> i64,
+    /// What ends a pass between two windows.
+    stop: Stop,
     /// Up to here the source was found unchanged, beyond the cursor.
     pub(super) seen: SnapshotId,
     /// What the guard knows of this consumer.
@@ -89,7 +92,32 @@ impl<'a> Consumer<'a> {
         let name = spec.full_name();
         let known = writer.guard().ask(|guard| async move { guard.consumers().await })?;
         let reported = known.into_iter().find(|progress| progress.consumer == name);
-        Ok(Self { writer, spec, decoder, ownership, reader, targets: None, now, seen: SnapshotId(0), reported })
+        Ok(Self {
+            writer,
+            spec,
+            decoder,
+            ownership,
+            reader,
+            targets: None,
+            now,
+            stop: Stop::default(),
+            seen: SnapshotId(0),
+            reported,
+        })
+    }
+
+    /// Lets `stop` end a pass between two windows.
+    pub fn stopped_by(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Fails when somebody asked for the end.
+    pub(super) fn go_on(&self) -> Result<(), PassError> {
+        match self.stop.is_stopped() {
+            true => Err(PassError::Stopped { consumer: self.spec.name.clone() }),
+            false => Ok(()),
+        }
     }
 
     /// Returns what was asked for.
@@ -226,6 +254,7 @@ impl<'a> Consumer<'a> {
         existing: Existing,
         landed: &mut Landed,
     ) -> Result<StagedWindow, PassError> {
+        self.go_on()?;
         let targets = self.targets.as_deref().expect("they are prepared before a span is read");
         let began = Instant::now();
         let decoded = decoding::decode(self.decoder, &window.batches, (self.now)(), self.threads())
