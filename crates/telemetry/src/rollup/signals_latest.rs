@@ -70,7 +70,7 @@ impl Rollup for SignalsLatest {
     }
 
     fn key(&self) -> Vec<String> {
-        vec!["subject".to_owned(), "name".to_owned()]
+        fold::key()
     }
 
     fn sorted_by(&self) -> Vec<String> {
