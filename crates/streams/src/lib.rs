@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod commit;
+pub mod consumer;
 pub mod dead_letter;
 pub mod decoder;
 pub mod position;
