@@ -9,7 +9,8 @@ use pintail_streams::rollup::prove_keys;
 
 /// The rows of the rollup whose keys are touched.
 pub const OLD: &str = "_pt_fold_old";
-/// What is new, one row per instant, and whether it is late: not after the newest instant of its key.
+/// What is new and has to be compared with the base or with others, one row per instant, and whether it is late: not
+/// after the newest instant of its key.
 pub const NEW: &str = "_pt_fold_new";
 /// What the base holds at the instants of late rows.
 pub const STANDING: &str = "_pt_fold_standing";

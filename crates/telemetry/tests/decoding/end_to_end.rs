@@ -49,7 +49,9 @@ fn decode_a_bit_of_everything(lake: &Lake) {
          ORDER BY subject, name DESC",
     ));
     assert_eq!(
-        lake.rows("SELECT subject, name, tags, decoder, decoder_version FROM events JOIN events_latest USING (subject, name)"),
+        lake.rows(
+            "SELECT subject, name, tags, decoder, decoder_version FROM events JOIN events_latest USING (subject, name)"
+        ),
         "car-1 | safety.collision | [front] | cloudevents-default | 1\n"
     );
     expect![[r#"
@@ -108,7 +110,10 @@ fn rows_with_equal_keys_on_both_sides_of_a_window_are_all_decoded() {
     let landed = lake.consume(decode_in_small_windows(), &*decoder);
     assert!(landed.iter().map(|landed| landed.rows).sum::<u64>() == 13);
     assert_eq!(lake.rows("SELECT count(*), max(value_number) FROM signals"), "9 | 8.0\n");
-    assert_eq!(lake.rows("SELECT count FROM signals_latest UNION ALL SELECT count FROM events_latest ORDER BY 1"), "1\n9\n");
+    assert_eq!(
+        lake.rows("SELECT count FROM signals_latest UNION ALL SELECT count FROM events_latest ORDER BY 1"),
+        "1\n9\n"
+    );
     lake.check(&*decoder, 1);
 }
 
