@@ -7,6 +7,7 @@
 
 pub mod commit;
 pub mod consumer;
+pub mod cursors;
 pub mod dead_letter;
 pub mod decoder;
 pub mod position;
