@@ -8,6 +8,7 @@
 pub mod audit;
 pub mod commit;
 pub mod consumer;
+pub mod cursors;
 pub mod dead_letter;
 pub mod decoder;
 pub mod position;

@@ -23,4 +23,5 @@ pub use lease::{Holder, Ownership};
 pub use outcome::{Landed, Pass, PassError, Phases};
 pub use pass::{Consumer, system_now};
 pub use shard::Shard;
+pub(crate) use source::table_of;
 pub use source::{Source, Spec, Start};
