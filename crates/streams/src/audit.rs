@@ -45,7 +45,8 @@ pub fn invariants(
         invariants.push(every_row_has_its_parent(target, base, source, &parent));
     }
     let rollup = target.rollup.as_deref();
-    invariants.extend(rollup.into_iter().flat_map(|rollup| summaries.iter().flat_map(|summary| agrees(rollup, summary))));
+    invariants
+        .extend(rollup.into_iter().flat_map(|rollup| summaries.iter().flat_map(|summary| agrees(rollup, summary))));
     invariants
 }
 
