@@ -42,7 +42,7 @@ impl Consumer<'_> {
     }
 }
 
-pub(super) fn rebuild(target: &PreparedTarget) -> Vec<Statement> {
+fn rebuild(target: &PreparedTarget) -> Vec<Statement> {
     match (&target.target.rollup, &target.rollup) {
         (Some(rollup), Some(table)) => rollup.rebuild(&target.base_of_shard, &table.to_string()),
         _ => Vec::new(),

@@ -27,6 +27,7 @@ pub use outcome::{Landed, Pass, PassError, Phases};
 pub use pass::{Consumer, system_now};
 pub use reread::Range;
 pub use shard::Shard;
+pub(crate) use source::table_of;
 pub use source::{Source, Spec, Start};
 pub use state::{Condition, State, state_of};
 pub use write::Existing;

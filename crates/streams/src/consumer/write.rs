@@ -8,7 +8,6 @@ use pintail_core::sql::{Ident, Literal, Relation, Statement};
 use pintail_engine::{EngineError, Session, WriteTransaction};
 
 use super::decoding::DecodedWindow;
-use super::heal::rebuild;
 use super::tables::PreparedTarget;
 use crate::dead_letter::{self, StagedLetters};
 use crate::decoder::Target;
@@ -26,6 +25,11 @@ pub struct StagedWindow {
 
 #[derive(Debug)]
 struct StagedTarget {
+    /// Where the rows are, one of each identity.
+    stage: Relation,
+    /// How many rows were decoded.
+    decoded: u64,
+    /// How many there are without those that were decoded twice.
     rows: u64,
     /// Ranges of the time column that hold all rows, as text; empty when the target has no such column.
     ranges: Vec<Range>,
@@ -66,6 +70,14 @@ fn stage_of(index: usize) -> Relation {
     Relation::temp(&format!("_pt_in_{index}"))
 }
 
+fn once_of(index: usize) -> Relation {
+    Relation::temp(&format!("_pt_once_{index}"))
+}
+
+fn known_of(index: usize) -> Relation {
+    Relation::temp(&format!("_pt_known_{index}"))
+}
+
 fn fresh_of(index: usize) -> Relation {
     Relation::temp(&format!("_pt_fresh_{index}"))
 }
@@ -82,7 +94,7 @@ pub fn stage(
     for (index, (prepared, batches)) in targets.iter().zip(&window.rows).enumerate() {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         if rows == 0 {
-            staged.push(StagedTarget { rows, ranges: Vec::new() });
+            staged.push(StagedTarget { stage: stage_of(index), decoded: 0, rows, ranges: Vec::new() });
             continue;
         }
         let columns: Vec<String> =
@@ -91,9 +103,44 @@ pub fn stage(
         let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} ({})", columns.join(", "));
         session.run(&Statement::new("make the stage", sql))?;
         session.append("stage the decoded rows", &stage, batches)?;
-        staged.push(StagedTarget { rows, ranges: ranges_of(session, &prepared.target, &stage)? });
+        let ranges = ranges_of(session, &prepared.target, &stage)?;
+        let (stage, once) = keep_once(session, &prepared.target, index, rows)?;
+        staged.push(StagedTarget { stage, decoded: rows, rows: once, ranges });
     }
     Ok(StagedWindow { targets: staged, letters, existing })
+}
+
+/// Keeps one row of each identity, and returns where and how many. Redeliveries within one window are rare, so they are
+/// looked for by a hash; where it finds none, nothing is copied.
+fn keep_once(session: &Session, target: &Target, index: usize, rows: u64) -> Result<(Relation, u64), EngineError> {
+    let stage = stage_of(index);
+    let names = idents(target.identity.columns.iter());
+    let twins = formatdoc! {"
+        SELECT count(*)
+        FROM (
+          SELECT 1
+          FROM {stage}
+          GROUP BY hash({names})
+          HAVING count(*) > 1
+        )"};
+    let twins: i64 = session.one("look for rows that were decoded twice", &twins, |row| row.get(0))?;
+    if twins == 0 {
+        return Ok((stage, rows));
+    }
+    let once = once_of(index);
+    let sql = formatdoc! {"
+        CREATE OR REPLACE TEMP TABLE {once} AS
+        SELECT *
+        FROM {stage}
+        QUALIFY row_number() OVER (PARTITION BY {names} ORDER BY {all}) = 1",
+        all = idents(target.columns.iter().map(|column| &column.name)),
+    };
+    let kept = session.run(&Statement::new("keep one row of each identity", sql))?;
+    Ok((once, kept))
+}
+
+fn idents<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    names.map(|name| Ident::new(name).to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the ranges of time in which the staged rows lie: days with rows that follow each other are one range.
@@ -156,7 +203,7 @@ pub fn write(
         let (inserted, replaced) = counts;
         written.inserted.push(inserted);
         written.replaced += replaced;
-        written.duplicates += rows.rows - inserted;
+        written.duplicates += rows.decoded - inserted;
     }
     written.letters = dead_letter::write(transaction, alias, &staged.letters)?;
     Ok(written)
@@ -173,25 +220,33 @@ fn write_target(
 ) -> Result<(u64, u64), EngineError> {
     let replaced = match existing {
         Existing::Keep => 0,
-        Existing::ReplaceOlder => delete_older(transaction, prepared, staged, index)?,
+        Existing::ReplaceOlder => delete_older(transaction, prepared, staged)?,
     };
-    let fresh = fresh_of(index);
-    let found = transaction.run(&select_fresh(prepared, staged, index))?;
-    if found == 0 {
+    let known = transaction.run(&find_known(prepared, staged, index))?;
+    if known == staged.rows {
         return Ok((0, replaced));
     }
-    if let (0, Some(rollup), Some(table)) = (replaced, &prepared.target.rollup, &prepared.rollup) {
+    let fresh = match known {
+        0 => staged.stage.clone(),
+        _ => {
+            transaction.run(&leave_out_known(staged, index))?;
+            fresh_of(index)
+        }
+    };
+    let rollup = prepared.target.rollup.as_deref().zip(prepared.rollup.as_ref().map(Relation::to_string));
+    let (base, fresh) = (&prepared.base_of_shard, fresh.to_string());
+    if let (Some((rollup, table)), 0) = (&rollup, replaced) {
         folding(true);
-        for statement in rollup.fold(&prepared.base_of_shard, &fresh.to_string(), &table.to_string()) {
+        for statement in rollup.fold(base, &fresh, table) {
             transaction.run(&statement)?;
         }
         folding(false);
     }
     let sql = format!("INSERT INTO {} BY NAME\nSELECT * FROM {fresh}", prepared.base);
     let inserted = transaction.run(&Statement::new("insert the new rows", sql))?;
-    if 0 < replaced {
-        // A fold adds; what was taken out needs the whole truth.
-        for statement in rebuild(prepared) {
+    if let (Some((rollup, table)), 1..) = (&rollup, replaced) {
+        // A fold adds; what was taken out cannot be folded out.
+        for statement in rollup.refresh(base, &fresh, table) {
             transaction.run(&statement)?;
         }
     }
@@ -203,7 +258,6 @@ fn delete_older(
     transaction: &WriteTransaction<'_>,
     prepared: &PreparedTarget,
     staged: &StagedTarget,
-    index: usize,
 ) -> Result<u64, EngineError> {
     let Some(version) = &prepared.target.identity.version else { return Ok(0) };
     let version = Ident::new(version);
@@ -217,7 +271,7 @@ fn delete_older(
         )",
         base = prepared.base,
         when = conditions.join(" OR "),
-        stage = stage_of(index),
+        stage = staged.stage,
         same = same_identity(&prepared.target),
     };
     transaction.run(&Statement::new("take out what an older version wrote", sql))
@@ -238,41 +292,40 @@ impl StagedTarget {
     }
 }
 
-/// Returns the statement that finds which staged rows are new: one row of each identity, and none that the base has.
-fn select_fresh(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) -> Statement {
-    let identity = &prepared.target.identity;
-    let names: Vec<String> = identity.columns.iter().map(|name| Ident::new(name).to_string()).collect();
-    let all: Vec<String> = prepared.target.columns.iter().map(|column| Ident::new(&column.name).to_string()).collect();
+/// Returns the statement that finds the staged rows whose identity the base has, by their places in the stage.
+fn find_known(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) -> Statement {
     let (target, same) = (&prepared.target, same_identity(&prepared.target));
     let part = |(in_new, in_base): (String, String)| {
         formatdoc! {"
-            SELECT _pt_new.*
-            FROM _pt_once AS _pt_new
-            WHERE {in_new} AND NOT EXISTS (
+            SELECT _pt_new.rowid AS place
+            FROM {stage} AS _pt_new
+            WHERE {in_new} AND EXISTS (
               SELECT 1
               FROM {base} AS _pt_base
               WHERE {in_base} AND {same}
             )",
+            stage = staged.stage,
             base = prepared.base,
         }
     };
     let ranges = staged.conditions(target, "_pt_new").into_iter().zip(staged.conditions(target, "_pt_base"));
     let parts: Vec<String> = ranges.map(part).collect();
+    let sql = format!("CREATE OR REPLACE TEMP TABLE {} AS\n{}", known_of(index), parts.join("\nUNION ALL\n"));
+    Statement::new("find the rows that are there already", sql)
+}
+
+/// Returns the statement that copies the other rows. Places are those of a temp table, where they are unique.
+fn leave_out_known(staged: &StagedTarget, index: usize) -> Statement {
     let sql = formatdoc! {"
         CREATE OR REPLACE TEMP TABLE {fresh} AS
-        WITH _pt_once AS (
-          SELECT *
-          FROM {stage}
-          QUALIFY row_number() OVER (PARTITION BY {names} ORDER BY {all}) = 1
-        )
-        {parts}",
+        SELECT *
+        FROM {stage}
+        WHERE rowid NOT IN (SELECT place FROM {known})",
         fresh = fresh_of(index),
-        stage = stage_of(index),
-        names = names.join(", "),
-        all = all.join(", "),
-        parts = parts.join("\nUNION ALL\n"),
+        stage = staged.stage,
+        known = known_of(index),
     };
-    Statement::new("find the rows that are new", sql)
+    Statement::new("leave out the rows that are there already", sql)
 }
 
 impl Range {
