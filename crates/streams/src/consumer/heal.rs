@@ -35,7 +35,7 @@ impl Consumer<'_> {
                 Outcome::Moved { .. } => EngineError::NotCommitted { attempt: self.by() },
             };
             match pauses.next() {
-                Some(pause) => std::thread::sleep(pause),
+                Some(pause) => self.pause(pause)?,
                 None => return Err(error.into()),
             }
         }

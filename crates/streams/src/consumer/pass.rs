@@ -2,7 +2,7 @@
 //!
 //! Invariant: an idle pass commits nothing. Whatever ends a pass early, the next one begins at the cursor in the lake.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pintail_core::id::SnapshotId;
 use pintail_core::stream::{Decision, GapPolicy, Kinds, Part, Passage, Permit, Span, decide};
@@ -110,6 +110,12 @@ impl<'a> Consumer<'a> {
     pub fn stopped_by(mut self, stop: Stop) -> Self {
         self.stop = stop;
         self
+    }
+
+    /// Waits for something to pass; fails when somebody asks for the end.
+    pub(super) fn pause(&self, time: Duration) -> Result<(), PassError> {
+        self.stop.wait(time);
+        self.go_on()
     }
 
     /// Fails when somebody asked for the end.
@@ -292,7 +298,7 @@ impl<'a> Consumer<'a> {
                 Outcome::Committed { snapshot, value } => return Ok(Some((snapshot, value))),
                 Outcome::Moved { .. } | Outcome::Unknown(_) => return Ok(None),
                 Outcome::Retry(error) => match pauses.next() {
-                    Some(pause) => std::thread::sleep(pause),
+                    Some(pause) => self.pause(pause)?,
                     None => return Err(error.into()),
                 },
                 Outcome::Refused(error) if is_folding && !has_healed => {

@@ -96,7 +96,7 @@ impl Consumer<'_> {
                 return Ok(snapshot);
             }
             // The owner has moved the cursor between the look and the commit.
-            std::thread::sleep(Duration::from_millis(1));
+            self.pause(Duration::from_millis(1))?;
         }
     }
 }
