@@ -3,6 +3,7 @@
 //! `cargo xtask test` starts one Postgres and one S3 server and names them in the environment; a test takes a database
 //! or a prefix of its own from them. A test that needs a server fails loudly without one: nothing is skipped.
 
+mod flaky;
 mod postgres;
 mod s3;
 mod server;
@@ -11,6 +12,7 @@ use std::env;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use flaky::{Fault, Flaky};
 pub use postgres::{Database, POSTGRES, POSTGRES_BIN, PostgresServer, postgres_programs, quoted};
 pub use s3::{ObjectPrefix, S3, S3Server};
 pub use server::{Server, free_ports};
