@@ -408,3 +408,70 @@ fn a_follower_consumes_what_comes_until_it_is_told_to_stop() {
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.to_string().contains("\"rows\":3"), "{outcome}");
 }
+
+#[test]
+fn a_rollup_that_somebody_broke_is_found_and_made_anew() {
+    let project = project();
+    more(&project, 0, 6);
+    run(&project, "consume run").expect_ok();
+    let broken =
+        "-- materialize manual ducklake://main/signals_latest\nDELETE FROM signals_latest WHERE subject = 'car-1';\n";
+    project.write("pipelines/broken.sql", broken);
+    run(&project, "run --select broken --force").expect_ok();
+    check(
+        &project,
+        "consume rebuild decode --dry-run",
+        expect![[r#"
+        exit code 1
+        --- stdout
+        signals_latest: rows missing 1, too many 0, with other values 0
+        events_latest: as its table says
+    "#]],
+    );
+    check(
+        &project,
+        "consume rebuild decode",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        signals_latest: rows missing 1, too many 0, with other values 0; made anew
+        events_latest: as its table says
+    "#]],
+    );
+    check(
+        &project,
+        "consume rebuild decode",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        signals_latest: as its table says
+        events_latest: as its table says
+    "#]],
+    );
+    check(
+        &project,
+        "consume rebuild decode --force --json",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        {
+          "rollups": [
+            {
+              "rollup": "signals_latest",
+              "missing": 0,
+              "extra": 0,
+              "different": 0,
+              "rebuilt": true
+            },
+            {
+              "rollup": "events_latest",
+              "missing": 0,
+              "extra": 0,
+              "different": 0,
+              "rebuilt": true
+            }
+          ]
+        }
+    "#]],
+    );
+}

@@ -12,6 +12,7 @@ mod lease;
 mod observe;
 mod outcome;
 mod pass;
+mod ranges;
 mod read;
 mod report;
 mod reread;
@@ -22,6 +23,7 @@ mod state;
 mod tables;
 mod write;
 
+pub use heal::{Looked, Rebuild};
 pub use lease::{Holder, Ownership};
 pub use outcome::{Landed, Pass, PassError, Phases};
 pub use pass::{Consumer, system_now};

@@ -2,6 +2,7 @@
 
 mod list;
 mod opening;
+mod rebuild;
 mod reread;
 mod reset;
 mod run;
@@ -42,6 +43,8 @@ enum ConsumeCommand {
     Replay(reread::RereadArgs),
     /// Decode a range again, and fill in what is missing
     Backfill(reread::RereadArgs),
+    /// Compare rollups with the tables that they sum up, and make anew what differs
+    Rebuild(rebuild::RebuildArgs),
 }
 
 /// Runs the command.
@@ -53,5 +56,6 @@ pub fn run(args: &ConsumeArgs, app: &App) -> Result<Exit, Failure> {
         ConsumeCommand::Reset(args) => reset::run(args, app),
         ConsumeCommand::Replay(args) => reread::run(args, true, app),
         ConsumeCommand::Backfill(args) => reread::run(args, false, app),
+        ConsumeCommand::Rebuild(args) => rebuild::run(args, app),
     }
 }
