@@ -3,15 +3,10 @@
 //! Both may be done beside the owner: a rebuild is a commit that updates the cursor's row, so that it and a fold of the
 //! owner conflict instead of both landing.
 
-use pintail_core::sql::Statement;
-use pintail_engine::EngineError;
-
-use super::lease::Ownership;
+use super::in_place;
 use super::outcome::PassError;
 use super::pass::Consumer;
-use super::tables::PreparedTarget;
-use crate::commit::{Commit, Outcome, commit, patience};
-use crate::position::{self, Move};
+use crate::position;
 use crate::rollup::{Drift, Healing, Rollup};
 
 /// Which rollups are made anew.
@@ -57,12 +52,12 @@ impl Consumer<'_> {
                 (Rebuild::Wrong | Rebuild::Nothing, _) => false,
             };
             if is_rebuilt {
-                statements.extend(rebuild(target));
+                statements.extend(in_place::rebuild(target));
             }
             looked.push(Looked { table: table.table.0.clone(), drift, is_rebuilt });
         }
         if !statements.is_empty() {
-            self.commit_rebuild(&statements)?;
+            self.write_in_place(&statements, "rollups made anew from their bases")?;
         }
         Ok(looked)
     }
@@ -74,49 +69,5 @@ impl Consumer<'_> {
         })?;
         let [missing, extra, different] = counts.map(|count| u64::try_from(count).unwrap_or(0));
         Ok(Drift { missing, extra, different })
-    }
-
-    /// Makes the rollups of this consumer, or of this shard, anew, in one commit that leaves the cursor where it is.
-    pub fn rebuild_rollups(&self) -> Result<(), PassError> {
-        let targets = self.targets.as_deref().unwrap_or_default();
-        let statements: Vec<Statement> = targets.iter().flat_map(rebuild).collect();
-        self.commit_rebuild(&statements)
-    }
-
-    fn commit_rebuild(&self, statements: &[Statement]) -> Result<(), PassError> {
-        let mut pauses = backon::BackoffBuilder::build(patience());
-        loop {
-            let Some(found) = position::read(self.writer, &self.spec.cursor())? else { return Ok(()) };
-            // Beside the owner there is no token of one's own; the owner's is good for as long as nobody else writes.
-            let token = self.ownership.as_ref().map_or(found.token, Ownership::token);
-            let change = Move { from: &found.at, to: &found.at, source: &found.source, token };
-            let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };
-            let outcome = commit(
-                self.writer,
-                &asked,
-                |transaction| statements.iter().try_for_each(|statement| transaction.run(statement).map(|_| ())),
-                |()| format!("{}: rollups made anew from their bases", self.by()),
-            );
-            let error = match outcome {
-                Outcome::Committed { .. } => return Ok(()),
-                Outcome::Refused(error) => return Err(error.into()),
-                Outcome::Retry(error) | Outcome::Unknown(error) => error,
-                Outcome::Moved { .. } if !self.holds()? => {
-                    return Err(PassError::LeaseLost { consumer: self.spec.name.clone() });
-                }
-                Outcome::Moved { .. } => EngineError::NotCommitted { attempt: self.by() },
-            };
-            match pauses.next() {
-                Some(pause) => self.pause(pause)?,
-                None => return Err(error.into()),
-            }
-        }
-    }
-}
-
-fn rebuild(target: &PreparedTarget) -> Vec<Statement> {
-    match (&target.target.rollup, &target.rollup) {
-        (Some(rollup), Some(table)) => rollup.rebuild(&target.base_of_shard, &table.to_string()),
-        _ => Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ mod begin;
 mod decoding;
 mod gaps;
 mod heal;
+mod in_place;
 mod lease;
 mod observe;
 mod outcome;

@@ -1,7 +1,7 @@
 //! `consume`: the consumers of change feeds, as `[consumer.<name>]` in pintail.toml configures them.
 
 mod list;
-mod opening;
+pub mod opening;
 mod rebuild;
 mod reread;
 mod reset;
