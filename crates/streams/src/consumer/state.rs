@@ -73,7 +73,7 @@ pub fn state_of(writer: &Writer, spec: &Spec) -> Result<State, PassError> {
         dead_letters: dead_letters(writer, &name)?,
     };
     let Some(position) = position::read(writer, &spec.cursor())? else { return Ok(state) };
-    let seen = observe(writer, spec, Kinds::Inserts, &position, SnapshotId(0))?;
+    let seen = observe(writer.place(), spec, Kinds::Inserts, &position, SnapshotId(0))?;
     (state.cursor, state.moved_micros, state.head) = (Some(seen.cursor), Some(position.updated_micros), seen.head);
     let unread: Vec<_> = seen.snapshots.iter().filter(|snapshot| snapshot.touch == Touch::Rows).collect();
     state.unread_snapshots = unread.len() as u64;

@@ -17,6 +17,7 @@ mod remember;
 mod restore;
 mod shape;
 mod staging;
+mod stream;
 mod text;
 mod unchanged;
 mod view;
