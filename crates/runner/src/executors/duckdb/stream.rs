@@ -53,7 +53,8 @@ pub fn spec_of(script: &CompiledScript) -> Option<Spec> {
     Some(spec)
 }
 
-fn kinds_of(script: &CompiledScript) -> Kinds {
+/// Returns which changes a script with `stream` asks for.
+pub fn kinds_of(script: &CompiledScript) -> Kinds {
     let asks = script.header.stream.as_ref().is_some_and(|stream| stream.value.all_changes);
     match script.strategy() {
         WriteStrategy::Merge { .. } if asks || on_delete(script) == OnDelete::Delete => Kinds::All,
