@@ -40,7 +40,7 @@ use tokio::runtime::Runtime;
 
 pub use adopt::Adopted;
 pub use ask::{Rebuilt, RunInfo, TableInfo};
-pub use audit::{Audit, Check, Finding};
+pub use audit::{Audit, Check, Finding, Question};
 pub use backfill::{
     BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
     Estimate, UnwrittenUpstream,

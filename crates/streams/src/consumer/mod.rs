@@ -7,7 +7,7 @@
 mod begin;
 mod decoding;
 mod gaps;
-mod heal;
+mod in_place;
 mod lease;
 mod observe;
 mod outcome;

@@ -12,7 +12,7 @@ use pintail_streams::audit::{Summary, invariants};
 use pintail_streams::consumer::{Consumer, Landed, Pass, Shard, Source, Spec};
 use pintail_streams::rollup::shard_table;
 use pintail_streams::{Decoder, Writer};
-use pintail_testkit::services::{Database, database, object_prefix};
+use pintail_testkit::services::{Database, Flaky, ObjectPrefix, database, object_prefix};
 use secrecy::SecretString;
 
 /// A lake, open for writing, and what it lies in.
@@ -81,12 +81,24 @@ pub fn on_postgres() -> Lake {
 
 /// A lake whose data lie in an object store.
 pub fn on_s3() -> Lake {
-    let folder = tempfile::tempdir().unwrap();
     let prefix = object_prefix();
+    let endpoint = prefix.endpoint.clone();
+    in_store(&prefix, endpoint)
+}
+
+/// A lake whose data lie in an object store behind a network that can fail.
+pub fn on_flaky_s3() -> (Lake, Flaky) {
+    let prefix = object_prefix();
+    let flaky = Flaky::before(&prefix.endpoint);
+    (in_store(&prefix, flaky.endpoint().to_owned()), flaky)
+}
+
+fn in_store(prefix: &ObjectPrefix, endpoint: String) -> Lake {
+    let folder = tempfile::tempdir().unwrap();
     let store = ObjectStore {
         name: "raw".to_owned(),
         url: prefix.url.clone(),
-        endpoint: Some(prefix.endpoint.clone()),
+        endpoint: Some(endpoint),
         region: None,
         url_style: Some("path".to_owned()),
         use_ssl: Some(false),

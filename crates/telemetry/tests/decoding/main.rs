@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails panics")]
 
 mod end_to_end;
+mod faults;
 mod harness;

@@ -2,7 +2,7 @@
 //! `stream`.
 
 mod list;
-mod opening;
+pub mod opening;
 mod reread;
 mod reset;
 mod run;

@@ -143,6 +143,7 @@ fn tell(event: &Event<'_>, say: &mut impl FnMut(Told)) {
             let text = pintail_runner::with_sources(*error);
             say(Told::Line(format!("{text}; tried again in {}", duration_text(*pause))));
         }
+        Event::Retired(rows) => say(Told::Line(format!("{} decoded rows went: their time is over", thousands(*rows)))),
         Event::Idle => {}
     }
 }
