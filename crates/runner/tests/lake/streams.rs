@@ -2,7 +2,7 @@
 
 use pintail_runner::run::StepState;
 
-use crate::harness::{Folder, force, foreign, only, planned, refreshed};
+use crate::harness::{Folder, force, foreign, only, planned, refreshed, upkeep};
 
 const APPEND: &str = "//- pipelines/big.sql
 -- stream ducklake://main/orders start=earliest
@@ -132,6 +132,30 @@ fn a_failed_test_leaves_the_cursor_where_it_was() {
     insert(&folder, "(3, 60)");
     // The row came, whatever became of it later: it is still to be taken.
     assert_eq!(folder.run(&only("big")).step("big").state, StepState::Failed);
+}
+
+#[test]
+fn upkeep_keeps_what_a_script_has_not_taken_and_no_more() {
+    let folder = with_orders(APPEND);
+    insert(&folder, "(1, 50)");
+    folder.run_all().assert_good();
+    insert(&folder, "(2, 60)");
+    let pintail = folder.open();
+    for number in 0..4 {
+        foreign(&pintail, &format!("CREATE OR REPLACE TABLE noise AS SELECT {number} AS n"));
+    }
+    pintail.maintain(&upkeep()).unwrap();
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM big ORDER BY id"), ["1", "2"]);
+    // While nothing comes, the script holds nothing but the newest version; and that is no gap later.
+    for number in 0..4 {
+        foreign(&pintail, &format!("CREATE OR REPLACE TABLE noise AS SELECT {number} AS n"));
+    }
+    let expired: usize = pintail.maintain(&upkeep()).unwrap().iter().map(|lake| lake.expired.len()).sum();
+    assert!(3 < expired, "{expired} went");
+    insert(&folder, "(3, 70)");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM big ORDER BY id"), ["1", "2", "3"]);
 }
 
 #[test]
