@@ -126,6 +126,9 @@ impl Pintail {
             slot.attach_for_writing(location)?;
         }
         let session = slot.session()?;
+        if !request.dry_run {
+            self.vouch_for_streams(location, &guard, &session)?;
+        }
         let done = self.maintain_with(location, &guard, &session, request);
         drop(session);
         self.keep_slot(slot);
