@@ -21,6 +21,7 @@ mod runnable;
 mod running;
 mod selecting;
 mod status;
+mod streams;
 mod testing;
 mod values;
 mod versions;

@@ -1,4 +1,5 @@
-//! `consume`: the consumers of change feeds, as `[consumer.<name>]` in pintail.toml configures them.
+//! `consume`: the consumers of change feeds, as `[consumer.<name>]` in pintail.toml configures them, and the scripts with
+//! `stream`.
 
 mod list;
 pub mod opening;
@@ -6,8 +7,10 @@ mod rebuild;
 mod reread;
 mod reset;
 mod run;
+mod scripts;
 
 use clap::{Args, Subcommand};
+use pintail_runner::Pintail;
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -58,4 +61,14 @@ pub fn run(args: &ConsumeArgs, app: &App) -> Result<Exit, Failure> {
         ConsumeCommand::Backfill(args) => reread::run(args, false, app),
         ConsumeCommand::Rebuild(args) => rebuild::run(args, app),
     }
+}
+
+/// Returns whether `name` is a script with `stream`.
+fn is_script(pintail: &Pintail, name: &str) -> bool {
+    scripts::stream_scripts(pintail).iter().any(|script| script.name().as_str() == name)
+}
+
+fn not_for_scripts(name: &str) -> Failure {
+    Failure::usage(format!("`{name}` is a script, and what it has taken is not decoded again row by row"))
+        .with_hint(format!("`pintail run --select {name} --full-refresh` reads its source from the beginning"))
 }

@@ -38,9 +38,12 @@ pub fn run(args: &RebuildArgs, app: &App) -> Result<Exit, Failure> {
         _ => Rebuild::Wrong,
     };
     let pintail = app.open_for_question()?;
+    if super::is_script(&pintail, &args.name) {
+        return Err(Failure::usage(format!("`{}` is a script, which keeps no rollups", args.name)));
+    }
     let mut looked = Vec::new();
     for opening in openings(&pintail, std::slice::from_ref(&args.name))? {
-        let writer = opening.writer()?;
+        let writer = opening.way.writer()?;
         let beside = Consumer::beside(&writer, opening.spec.clone(), &*opening.decoder);
         let more = beside.and_then(|mut consumer| consumer.rebuild(which)).map_err(|error| failure(&error))?;
         if !app.terminal.is_json {
