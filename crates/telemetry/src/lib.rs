@@ -4,3 +4,4 @@
 //! `pintail-server`; how a consumer reads, writes and advances is in `pintail-streams`.
 
 pub mod cloudevents;
+pub mod log;
