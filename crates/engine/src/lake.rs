@@ -20,6 +20,7 @@ use crate::postgres::PostgresLocation;
 use crate::session::Session;
 
 mod commits;
+pub mod compact;
 mod create;
 mod lost;
 pub mod maintain;

@@ -7,10 +7,12 @@
 //! Deliberately not here: how pins are kept (the lake's guard), and how a snapshot is expired (the engine).
 
 mod bytes;
+mod compact;
 mod decide;
 
 #[cfg(test)]
 mod simulation;
 
 pub use bytes::{FileSpan, bytes_freed, bytes_held};
+pub use compact::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite};
 pub use decide::{Decision, Hold, Kept, RetentionFacts, Snapshot, Why, decide, still_free};

@@ -191,7 +191,7 @@ fn copy(
     buffer.extend(encode::HEADER);
     let handed_over = session.stream("hand the rows over", &source, |batch| {
         attempt.go_on("carry the rows over")?;
-        encode::rows(batch, &wires, &mut buffer)
+        encode::rows(&batch, &wires, &mut buffer)
             .map_err(|why| StepFailure::user(Code::LOSSY_CAST, "carry the rows over", why))?;
         if CHUNK <= buffer.len() {
             runtime.block_on(stream.send(buffer.as_slice())).map_err(failed)?;

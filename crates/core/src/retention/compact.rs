@@ -1,0 +1,162 @@
+//! Which tables are worth compacting, how much at once, and where rewriting is allowed.
+//!
+//! Invariant: merging is safe for everybody who reads; rewriting is not safe for a consumer of the change feed, so a table
+//! with a consumer, or with one that nobody knows, is never rewritten. How files are merged is the engine's.
+
+/// The files of one table that the head shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableFiles {
+    /// The schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// All files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their rows, deleted ones included.
+    pub records: u64,
+    /// Rows that are deleted.
+    pub deleted: u64,
+    /// Small files that have another small one in their partition.
+    pub mergeable: u64,
+    /// The bytes of those.
+    pub mergeable_bytes: u64,
+    /// The partitions that they are in.
+    pub merge_groups: u64,
+    /// Files with deleted rows.
+    pub with_deletes: u64,
+}
+
+/// How many files one merge writes at most: it begins small and doubles while memory suffices.
+///
+/// A merge holds what it writes while it sorts, so the ceiling is what half of the memory holds of files of the target
+/// size, or of all there is to merge when that is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ramp {
+    next: u64,
+    ceiling: u64,
+}
+
+/// The first merge of a table writes no more files than this.
+const FIRST: u64 = 8;
+
+/// No merge writes more files than this, so that the lane is free again soon.
+const MOST: u64 = 1_000;
+
+impl Ramp {
+    /// Returns the ramp for a table with these files.
+    pub fn new(files: &TableFiles, memory_bytes: u64, target_bytes: u64) -> Self {
+        let groups = files.merge_groups.max(1);
+        let per_file = (files.mergeable_bytes / groups).clamp(1, target_bytes.max(1));
+        let ceiling = (memory_bytes / 2 / per_file).clamp(1, MOST);
+        Self { next: FIRST.min(ceiling), ceiling }
+    }
+
+    /// Returns how many files the next merge may write.
+    pub fn next(self) -> u64 {
+        self.next
+    }
+
+    /// Returns the ramp after a merge that worked.
+    #[must_use]
+    pub fn after_success(self) -> Self {
+        Self { next: (self.next * 2).min(self.ceiling), ..self }
+    }
+
+    /// Returns the ramp after a merge that ran out of memory; `None` when a single file is too much.
+    #[must_use]
+    pub fn after_out_of_memory(self) -> Option<Self> {
+        let half = self.next / 2;
+        (0 < half).then_some(Self { next: half, ceiling: half })
+    }
+}
+
+/// Why a table with many deleted rows is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RewriteRefused {
+    /// This consumer reads its change feed.
+    Consumed(String),
+    /// Somebody consumes this lake, and nobody here knows which of its tables.
+    UnknownSource(String),
+}
+
+/// A consumer of a lake and the table that it reads, where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownConsumer {
+    /// Its name.
+    pub name: String,
+    /// Schema and table; `None` for a consumer of another program.
+    pub source: Option<(String, String)>,
+}
+
+/// Returns whether at least the part `threshold` of a table's rows is deleted, and it may be rewritten.
+pub fn may_rewrite(files: &TableFiles, consumers: &[KnownConsumer], threshold: f64) -> Result<bool, RewriteRefused> {
+    if files.records == 0 || (files.deleted as f64) < files.records as f64 * threshold {
+        return Ok(false);
+    }
+    for consumer in consumers {
+        match &consumer.source {
+            None => return Err(RewriteRefused::UnknownSource(consumer.name.clone())),
+            Some((schema, table))
+                if schema.eq_ignore_ascii_case(&files.schema) && table.eq_ignore_ascii_case(&files.table) =>
+            {
+                return Err(RewriteRefused::Consumed(consumer.name.clone()));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite};
+
+    const MB: u64 = 1_000_000;
+
+    fn files(groups: u64, bytes: u64) -> TableFiles {
+        TableFiles { merge_groups: groups, mergeable_bytes: bytes, ..TableFiles::default() }
+    }
+
+    #[test]
+    fn merges_double_until_half_of_the_memory_is_used() {
+        let mut ramp = Ramp::new(&files(100, 100 * 50 * MB), 2_000 * MB, 512 * MB);
+        let mut seen = vec![ramp.next()];
+        for _ in 0..3 {
+            ramp = ramp.after_success();
+            seen.push(ramp.next());
+        }
+        assert_eq!(seen, [8, 16, 20, 20]);
+    }
+
+    #[test]
+    fn out_of_memory_halves_for_good_and_ends_at_one() {
+        let ramp = Ramp::new(&files(10, 10 * MB), 1_000 * MB, 512 * MB).after_out_of_memory().unwrap();
+        assert_eq!((ramp.next(), ramp.after_success().next()), (4, 4));
+        let one = ramp.after_out_of_memory().and_then(Ramp::after_out_of_memory).unwrap();
+        assert_eq!((one.next(), one.after_out_of_memory()), (1, None));
+    }
+
+    #[test]
+    fn a_table_that_is_larger_than_the_memory_is_merged_one_file_at_a_time() {
+        assert_eq!(Ramp::new(&files(1, 9_000 * MB), 100 * MB, 512 * MB).next(), 1);
+        assert_eq!(Ramp::new(&TableFiles::default(), 100 * MB, 512 * MB).next(), 8);
+    }
+
+    #[test]
+    fn a_table_that_somebody_consumes_is_not_rewritten() {
+        let heavy = TableFiles { schema: "main".into(), table: "T".into(), records: 10, deleted: 6, ..files(0, 0) };
+        let consumer = |source: Option<(&str, &str)>| KnownConsumer {
+            name: "c".into(),
+            source: source.map(|(schema, table)| (schema.into(), table.into())),
+        };
+        let ask = |consumers: &[KnownConsumer], threshold| may_rewrite(&heavy, consumers, threshold);
+        assert_eq!(ask(&[], 0.5), Ok(true));
+        assert_eq!(ask(&[], 0.7), Ok(false));
+        assert_eq!(ask(&[consumer(Some(("main", "u")))], 0.5), Ok(true));
+        assert_eq!(ask(&[consumer(Some(("MAIN", "t")))], 0.5), Err(RewriteRefused::Consumed("c".into())));
+        assert_eq!(ask(&[consumer(None)], 0.5), Err(RewriteRefused::UnknownSource("c".into())));
+        assert_eq!(ask(&[consumer(None)], 0.7), Ok(false), "nothing to refuse");
+    }
+}
