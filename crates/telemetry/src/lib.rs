@@ -5,3 +5,5 @@
 
 pub mod cloudevents;
 pub mod log;
+pub mod raw;
+pub mod sink;

@@ -73,13 +73,23 @@ impl Database {
 
     pub(super) async fn load_index(&self) -> Result<Index, LogError> {
         let mut index = Index::default();
+        let last = self.last_given().await?;
         let mut rows =
             sqlx::query("SELECT position, records, bytes, at_micros FROM entry ORDER BY position").fetch(&self.pool);
         while let Some(row) = rows.try_next().await.map_err(|source| self.failed("read", source))? {
             let [position, records, bytes] = [0, 1, 2].map(|column| row.get::<i64, _>(column).cast_unsigned());
             index.push(LogPosition(position), records, bytes, row.get(3));
         }
+        index.set_head(last);
         Ok(index)
+    }
+
+    /// Returns the newest position that was given to anything.
+    async fn last_given(&self) -> Result<LogPosition, LogError> {
+        let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entry'";
+        let last: i64 =
+            sqlx::query_scalar(sql).fetch_one(&self.pool).await.map_err(|source| self.failed("read", source))?;
+        Ok(LogPosition(last.cast_unsigned()))
     }
 
     /// Writes `entries` in one transaction and returns the position of the first; the others follow without a gap.

@@ -28,6 +28,8 @@ struct Mark {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     marks: VecDeque<Mark>,
+    /// The newest position that was given, also when its entry is gone.
+    head: LogPosition,
     /// The totals before the first mark.
     records_before: u64,
     bytes_before: u64,
@@ -36,17 +38,23 @@ pub(super) struct Index {
 impl Index {
     /// Adds the newest entry.
     pub(super) fn push(&mut self, position: LogPosition, records: u64, bytes: u64, at_micros: i64) {
-        debug_assert!(self.head() < position, "positions grow");
+        debug_assert!(self.head < position, "positions grow");
         let (records, bytes) = match self.marks.back() {
             Some(last) => (last.records + records, last.bytes + bytes),
             None => (self.records_before + records, self.bytes_before + bytes),
         };
         self.marks.push_back(Mark { position, records, bytes, at_micros });
+        self.head = position;
     }
 
-    /// Returns the newest position that is there; 0 when there is none.
+    /// Says that positions up to `head` have been given, whether or not their entries are there.
+    pub(super) fn set_head(&mut self, head: LogPosition) {
+        self.head = self.head.max(head);
+    }
+
+    /// Returns the newest position that was given; 0 when there is none.
     pub(super) fn head(&self) -> LogPosition {
-        self.marks.back().map_or(LogPosition(0), |mark| mark.position)
+        self.head
     }
 
     pub(super) fn first(&self) -> Option<LogPosition> {

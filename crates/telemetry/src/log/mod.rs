@@ -205,6 +205,11 @@ impl Log {
         self.index().first()
     }
 
+    /// Returns the newest position that was given to anything, also when it is gone.
+    pub fn last_given(&self) -> LogPosition {
+        self.index().head()
+    }
+
     /// Returns the entries in `(after, upto]`, in order.
     pub async fn read(&self, after: LogPosition, upto: LogPosition) -> Result<Vec<Entry>, LogError> {
         self.shared.database.read(after, upto).await
