@@ -1,11 +1,13 @@
 //! Ctrl-C and SIGTERM: the first stops the run cleanly, the second ends the process at once.
 
 use std::io::Write as _;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use indicatif::MultiProgress;
 use pintail_runner::executors::Cancel;
 use pintail_runner::with_sources;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
@@ -13,6 +15,29 @@ use crate::failure::Failure;
 
 /// Lets the user stop what `cancel` reaches, from now on; what it says stands above `drawing`.
 pub fn listen(cancel: Cancel, drawing: Option<MultiProgress>) -> Result<(), Failure> {
+    let (runtime, signals) = signals()?;
+    thread::spawn(move || runtime.block_on(obey(cancel, drawing, signals)));
+    Ok(())
+}
+
+/// Lets the user end work that is done again and again: the receiver hears of the first signal, and the round that is in
+/// progress is finished; the second ends the process at once.
+pub fn listen_between_rounds() -> Result<Receiver<()>, Failure> {
+    let (runtime, (mut interrupt, mut terminate)) = signals()?;
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        runtime.block_on(async {
+            wait(&mut interrupt, &mut terminate).await;
+            say("stopping after what is in progress; again to exit at once");
+            let _ = sender.send(());
+            wait(&mut interrupt, &mut terminate).await;
+            std::process::exit(Exit::Failed as i32);
+        });
+    });
+    Ok(receiver)
+}
+
+fn signals() -> Result<(Runtime, (Signal, Signal)), Failure> {
     let broken =
         |error: std::io::Error| Failure::internal(format!("could not listen for Ctrl-C: {}", with_sources(&error)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
@@ -20,8 +45,7 @@ pub fn listen(cancel: Cancel, drawing: Option<MultiProgress>) -> Result<(), Fail
         let _entered = runtime.enter();
         (signal(SignalKind::interrupt()).map_err(broken)?, signal(SignalKind::terminate()).map_err(broken)?)
     };
-    thread::spawn(move || runtime.block_on(obey(cancel, drawing, signals)));
-    Ok(())
+    Ok((runtime, signals))
 }
 
 async fn obey(cancel: Cancel, drawing: Option<MultiProgress>, (mut interrupt, mut terminate): (Signal, Signal)) {

@@ -236,6 +236,11 @@ impl EngineError {
         }
     }
 
+    /// Returns whether DuckDB's memory limit was reached.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.failure().is_some_and(|failure| failure.message.is_out_of_memory())
+    }
+
     /// Returns the statement that failed, when one did.
     pub fn failure(&self) -> Option<&StatementFailure> {
         match self {

@@ -61,6 +61,13 @@ const SQLITE: &str = "
         required INTEGER NOT NULL,
         stale_after_micros INTEGER
     ) STRICT;
+    CREATE TABLE IF NOT EXISTS consumer_passed (
+        consumer TEXT NOT NULL,
+        snapshot_id INTEGER NOT NULL,
+        updated_micros INTEGER NOT NULL,
+        passed_micros INTEGER NOT NULL,
+        PRIMARY KEY (consumer, snapshot_id)
+    ) STRICT;
 ";
 
 const POSTGRES: &str = include_str!("postgres.sql");
@@ -144,7 +151,7 @@ async fn make_schema(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
 
 async fn is_complete(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     const IS_COMPLETE: &str = "SELECT to_regproc('pintail.refuse_pinned') IS NOT NULL
-                                     AND to_regclass('pintail.consumer_progress') IS NOT NULL";
+                                     AND to_regclass('pintail.consumer_passed') IS NOT NULL";
     sqlx::query_scalar(IS_COMPLETE).fetch_one(connection).await
 }
 

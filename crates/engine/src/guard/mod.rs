@@ -7,6 +7,7 @@
 //! after a kill.
 
 mod database;
+mod foreign;
 mod kept;
 mod leader;
 mod lease;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use backon::Retryable as _;
 
+pub use foreign::PassedConsumer;
 pub use leader::Leader;
 pub use lease::{Lease, LeaseAnswer, LeaseHolder, LeaseKey};
 pub use pin::{Pin, PinId, PinKind};

@@ -30,6 +30,14 @@ CREATE TABLE IF NOT EXISTS pintail.consumer_progress (
     required BOOLEAN NOT NULL,
     stale_after_micros BIGINT
 );
+-- Consumers that were silent for so long that expiry has passed them.
+CREATE TABLE IF NOT EXISTS pintail.consumer_passed (
+    consumer TEXT NOT NULL,
+    snapshot_id BIGINT NOT NULL,
+    updated_micros BIGINT NOT NULL,
+    passed_micros BIGINT NOT NULL,
+    PRIMARY KEY (consumer, snapshot_id)
+);
 -- Processes that have announced themselves; each holds the advisory lock of its name for as long as it lives.
 CREATE TABLE IF NOT EXISTS pintail.owner (
     name TEXT PRIMARY KEY,

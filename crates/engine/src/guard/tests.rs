@@ -69,6 +69,8 @@ on_both! {
     a_set_of_holds_is_renewed_as_a_whole_and_others_are_left_alone
     a_consumer_has_one_row_that_outlives_its_process
     a_foreign_table_of_progress_is_kept_in_step
+    consumers_of_other_programs_are_known_where_they_say_where_they_are
+    a_consumer_that_expiry_passes_is_remembered_once
 }
 
 async fn whoever_opens_the_guard_finds_nothing_of_the_dead_and_all_of_the_living(place: Place) {
@@ -265,4 +267,33 @@ async fn a_foreign_table_of_progress_is_kept_in_step(place: Place) {
     let rows: Vec<(String, i64, String)> =
         on_pool!(&guard.database, |pool| sqlx::query_as(sqlx::AssertSqlSafe(read)).fetch_all(pool).await).unwrap();
     assert_eq!(rows, [("decode".to_owned(), 4, "1970-01-01T00:00:02.500Z".to_owned())]);
+}
+
+async fn run_on(guard: &Guard, sql: String) {
+    on_pool!(&guard.database, |pool| sqlx::query(sqlx::AssertSqlSafe(sql)).execute(pool).await.map(|_| ())).unwrap();
+}
+
+async fn consumers_of_other_programs_are_known_where_they_say_where_they_are(place: Place) {
+    let guard = Guard::open(&place.lake).await.unwrap();
+    assert_eq!(guard.foreign_consumers().await.unwrap(), []);
+    let table = match &guard.database {
+        super::database::Database::Sqlite { .. } => "din_consumer_progress",
+        super::database::Database::Postgres { .. } => "public.din_consumer_progress",
+    };
+    run_on(&guard, format!("CREATE TABLE {table} (consumer VARCHAR(90), snapshot_id BIGINT, updated_at TIMESTAMPTZ)"))
+        .await;
+    run_on(&guard, format!("INSERT INTO {table} VALUES ('dq', 7, '1970-01-01T00:00:02.500Z')")).await;
+    // One of ours is in that table, too, and is not counted twice.
+    guard.report_progress(&ConsumerProgress::new("decode", SnapshotId(4), 5)).await.unwrap();
+    assert_eq!(guard.foreign_consumers().await.unwrap(), [ConsumerProgress::new("dq", SnapshotId(7), 2_500_000)]);
+}
+
+async fn a_consumer_that_expiry_passes_is_remembered_once(place: Place) {
+    let guard = Guard::open(&place.lake).await.unwrap();
+    let lost = ConsumerProgress::new("lost", SnapshotId(3), 10);
+    assert!(guard.note_passed(&lost, 100).await.unwrap());
+    assert!(!guard.note_passed(&lost, 200).await.unwrap());
+    let passed =
+        super::PassedConsumer { consumer: "lost".into(), snapshot_id: 3, updated_micros: 10, passed_micros: 100 };
+    assert_eq!(guard.passed_consumers().await.unwrap(), [passed]);
 }

@@ -69,16 +69,19 @@ pub fn table_files(session: &Session, alias: &str, small_bytes: u64) -> Result<V
     })
 }
 
-/// Merges small files of a table into at most `most` files, in one commit; `None` when there was nothing to merge.
+/// Merges files of less than `small_bytes` of a table into at most `most` files, in one commit; `None` when there was
+/// nothing to merge.
 pub fn merge(
     session: &Session,
     alias: &str,
     (schema, table): (&str, &str),
+    small_bytes: u64,
     most: u64,
     attempt: &AttemptId,
 ) -> Result<Option<Compacted>, EngineError> {
     let call = format!(
-        "CALL ducklake_merge_adjacent_files({}, {}, schema => {}, max_compacted_files => {most})",
+        "CALL ducklake_merge_adjacent_files({}, {}, schema => {}, max_file_size => {small_bytes}, \
+         max_compacted_files => {most})",
         Literal::new(alias),
         Literal::new(table),
         Literal::new(schema)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pintail_core::id::{LakeName, SnapshotId};
-use pintail_core::retention::{Hold, bytes_held};
+use pintail_core::retention::bytes_held;
 use pintail_engine::guard::{Pin, PinId, PinKind};
 use pintail_engine::{EngineError, LakeLocation, lake};
 
@@ -137,15 +137,4 @@ impl Pintail {
         }
         Ok(())
     }
-}
-
-/// Returns the pins as retention sees them.
-pub(super) fn holds_of(pins: &[Pin]) -> Vec<Hold> {
-    let hold = |pin: &Pin| Hold {
-        snapshot: pin.snapshot,
-        owner: pin.owner.clone(),
-        reason: pin.reason.clone(),
-        is_in_flight: pin.kind == PinKind::Process,
-    };
-    pins.iter().map(hold).collect()
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono_tz::Tz;
 use pintail_core::id::{LakeName, ProjectName};
@@ -30,6 +31,8 @@ pub struct Config {
     pub store: StoreUrl,
     /// How runs use the machine.
     pub run: RunConfig,
+    /// How lakes are looked after.
+    pub maintain: MaintainConfig,
     /// Postgres databases.
     pub datatables: BTreeMap<String, Datatable>,
     /// Object stores.
@@ -105,6 +108,43 @@ pub struct RunConfig {
     pub atomic: bool,
     /// Tags of the scripts that this process takes; empty for all.
     pub worker: Vec<String>,
+}
+
+/// How lakes are looked after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaintainConfig {
+    /// How often, where that is done again and again.
+    pub every: Duration,
+    /// Versions younger than this stay.
+    pub keep: Duration,
+    /// Files of versions that have gone stay for so long.
+    pub grace: Duration,
+    /// After so long a silence a consumer no longer holds what it has not read.
+    pub stale: Duration,
+    /// Whether small files are merged.
+    pub merge: bool,
+    /// A file of less than this is small.
+    pub small_files: ByteSize,
+    /// Tables of which at least this part is deleted are written again; `None` for none.
+    pub rewrite: Option<f64>,
+    /// No table's files are touched after so long.
+    pub budget: Duration,
+}
+
+impl Default for MaintainConfig {
+    fn default() -> Self {
+        let (minute, day) = (Duration::from_secs(60), Duration::from_secs(86_400));
+        Self {
+            every: 15 * minute,
+            keep: 7 * day,
+            grace: day,
+            stale: 60 * minute,
+            merge: true,
+            small_files: ByteSize(64_000_000),
+            rewrite: Some(0.5),
+            budget: 30 * minute,
+        }
+    }
 }
 
 /// One Postgres database.
@@ -231,6 +271,7 @@ impl Config {
             lakes: BTreeMap::from([(main.clone(), Lake::embedded(root, &main))]),
             store: StoreUrl::Sqlite { path: root.join(".pintail/store.sqlite") },
             run: RunConfig::embedded(root),
+            maintain: MaintainConfig::default(),
             datatables: BTreeMap::new(),
             object_stores: BTreeMap::new(),
             volumes: BTreeMap::new(),

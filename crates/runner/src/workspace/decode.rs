@@ -3,6 +3,8 @@
 //! Invariant: the result is always complete; what could not be read has its default and a diagnostic. Profiles that are
 //! not selected, and values that the selected one overrides, are checked for shape, but their variables may be unset.
 
+mod maintain;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -28,8 +30,8 @@ use super::toml_tree::{self, Node, Table, Value};
 pub const CONFIG_FILE: &str = "pintail.toml";
 
 /// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
-const SECTIONS: [&str; 9] =
-    ["project", "lake", "store", "run", "datatable", "object_store", "volume", "vars", "packages"];
+const SECTIONS: [&str; 10] =
+    ["project", "lake", "store", "run", "maintain", "datatable", "object_store", "volume", "vars", "packages"];
 
 /// What an object store has.
 const STORE_KEYS: [&str; 7] = ["url", "endpoint", "region", "url_style", "use_ssl", "key", "secret"];
@@ -208,6 +210,7 @@ impl Decoder<'_> {
         self.lakes(table, &mut config);
         self.store(table, &mut config);
         self.run(table, &mut config.run);
+        self.maintain(table, &mut config.maintain);
         self.datatables(table, &mut config);
         self.object_stores(table, &mut config);
         self.volumes(table, &mut config);

@@ -245,7 +245,14 @@ pub fn refreshed() -> PlanRequest {
 
 /// Requests an upkeep that takes all that nobody needs, however young.
 pub fn upkeep() -> MaintainRequest {
-    MaintainRequest { lake: None, keep: Duration::ZERO, grace: Duration::ZERO, dry_run: false }
+    MaintainRequest {
+        lake: None,
+        keep: Duration::ZERO,
+        grace: Duration::ZERO,
+        stale_after: Duration::from_secs(3_600),
+        compaction: None,
+        dry_run: false,
+    }
 }
 
 /// Plans without running; one line per step with its reason.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a set-up that breaks must stop the test")]
 
 mod catalogs;
+mod compaction;
 mod harness;
 mod processes;
 

@@ -1,9 +1,13 @@
 //! `pintail maintain`: what nobody needs goes, and what expiry would destroy is kept first.
 //!
 //! The steps, each safe to be the last one before a crash: lead alone; renew the holds of past runs; freeze what may go;
-//! copy stamps and last changes in a commit; expire in chunks, each alone in the lane after a second look at the holds;
-//! then files that nobody shows, older than every reader, and files without an owner. Compaction comes before the expiry
-//! when there is one.
+//! compact tables, each under its lease; copy stamps and last changes in a commit; expire in chunks, each alone in the
+//! lane after a second look at the holds; then files that nobody shows, older than every reader, and files without an
+//! owner.
+
+mod compaction;
+mod consumers;
+mod sample;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -19,14 +23,12 @@ use pintail_engine::lake::{self, Commit};
 use pintail_engine::{EngineError, LakeLocation, Session};
 
 use super::changes::{changed_tables, dropped_tables, names_by_id};
-use super::pins::holds_of;
 use super::{Pintail, RunnerError};
+pub use compaction::{CompactedTable, Compaction};
+pub use consumers::Standing;
 
 /// How many snapshots are expired while the lane is held.
 const CHUNK: usize = 64;
-
-/// How many held snapshots, and how many tables of each, are counted before and after.
-const SAMPLED: (usize, usize) = (3, 10);
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -37,6 +39,10 @@ pub struct MaintainRequest {
     pub keep: Duration,
     /// Files that expiry has let go of stay for so long, for readers that nobody knows of.
     pub grace: Duration,
+    /// After how long a silence a consumer that says nothing itself no longer holds what it has not read.
+    pub stale_after: Duration,
+    /// Whether and how files are merged and written again; `None` for not at all.
+    pub compaction: Option<Compaction>,
     /// Only say what would go.
     pub dry_run: bool,
 }
@@ -69,6 +75,10 @@ pub struct Maintained {
     pub young: usize,
     /// Who holds the older ones.
     pub held: Vec<HeldBy>,
+    /// The consumers of the lake and where they stand.
+    pub consumers: Vec<Standing>,
+    /// The tables whose files were compacted, or would be, and those where that was not possible.
+    pub compacted: Vec<CompactedTable>,
     /// Bytes of files that no snapshot shows any more.
     pub bytes_freed: u64,
     /// Files that were deleted.
@@ -81,6 +91,7 @@ pub struct Maintained {
 
 /// What is decided on.
 struct Frozen {
+    consumers: Vec<Standing>,
     snapshots: Vec<Snapshot>,
     holds: Vec<Hold>,
     decision: Decision,
@@ -135,19 +146,25 @@ impl Pintail {
             held: held_by(&frozen, |snapshots| bytes_held(&files, snapshots)),
             bytes_freed: bytes_freed(&files, &kept),
             expired: frozen.decision.expire.clone(),
+            consumers: frozen.consumers.clone(),
             ..Maintained::default()
         };
+        if let Some(compaction) = &request.compaction {
+            report.compacted =
+                self.compact(location, guard, session, compaction, &frozen.consumers, request.dry_run)?;
+        }
         if request.dry_run {
             return Ok(report);
         }
         if !frozen.decision.expire.is_empty() {
-            let before = self.sample(&alias, session, &frozen)?;
+            self.note_passed(guard, &frozen)?;
+            let before = sample::sample(&alias, session, &frozen)?;
             self.keep_what_goes(location, session, &frozen.decision.expire)?;
             self.settings.faults.reach(FaultPoint::Kept);
-            report.expired = self.expire(location, guard, session, &frozen.decision.expire)?;
+            report.expired = self.expire(location, guard, session, request, &frozen.decision.expire)?;
             report.kept = frozen.snapshots.len() - report.expired.len();
             report.checked = before.len();
-            check_sample(&location.name, session, &before)?;
+            sample::check_sample(&location.name, session, &before)?;
         }
         let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
         let lane = location.lane();
@@ -168,11 +185,10 @@ impl Pintail {
         request: &MaintainRequest,
     ) -> Result<Frozen, RunnerError> {
         let keep_from_micros = ((self.settings.now)() - request.keep).timestamp_micros();
-        let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
-        let holds = holds_of(&pins);
+        let (holds, consumers) = self.holds(guard, request.stale_after)?;
         let snapshots = lake::snapshots(session, alias)?;
         let decision = decide(&RetentionFacts { snapshots: &snapshots, holds: &holds, keep_from_micros });
-        Ok(Frozen { snapshots, holds, decision })
+        Ok(Frozen { consumers, snapshots, holds, decision })
     }
 
     /// Copies the stamps of `ids`, and when each table last changed in them, in a commit of its own.
@@ -203,6 +219,7 @@ impl Pintail {
         location: &LakeLocation,
         guard: &Guard,
         session: &Session,
+        request: &MaintainRequest,
         ids: &[SnapshotId],
     ) -> Result<Vec<SnapshotId>, RunnerError> {
         let alias = location.write_alias();
@@ -210,8 +227,8 @@ impl Pintail {
         let mut gone = Vec::new();
         for chunk in ids.chunks(CHUNK) {
             let pass = lane.enter_exclusively()?;
-            let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
-            let free = still_free(chunk, &holds_of(&pins));
+            let (holds, _) = self.holds(guard, request.stale_after)?;
+            let free = still_free(chunk, &holds);
             upkeep::expire(session, &alias, &free)?;
             drop(pass);
             gone.extend(free);
@@ -225,54 +242,6 @@ impl Pintail {
         let in_flight = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
         in_flight.chain([((self.settings.now)() - grace).timestamp_micros()]).min().unwrap_or(i64::MIN)
     }
-
-    /// Counts tables at held snapshots; upkeep must not change what they say.
-    fn sample(&self, alias: &str, session: &Session, frozen: &Frozen) -> Result<Vec<Counted>, RunnerError> {
-        let is_old = |why: &Why| matches!(why, Why::Held(_) | Why::Head);
-        let held = frozen.decision.kept.iter().filter(|kept| is_old(&kept.why)).map(|kept| kept.id);
-        let mut counted = Vec::new();
-        let tables = lake::list_tables(session, alias)?;
-        let tables = || tables.iter().filter(|(_, _, _, is_view)| !is_view).take(SAMPLED.1);
-        for at in held.rev().take(SAMPLED.0) {
-            let mut rows = BTreeMap::new();
-            for (schema, table, ..) in tables() {
-                if lake::table_at(session, alias, schema, table, at)?.is_some() {
-                    let relation = lake::at_version(alias, schema, table, at);
-                    let count = count(session, &relation)?;
-                    rows.insert(relation, count);
-                }
-            }
-            counted.push(Counted { at, rows });
-        }
-        Ok(counted)
-    }
-}
-
-/// The rows of some tables at one snapshot.
-struct Counted {
-    at: SnapshotId,
-    rows: BTreeMap<String, i64>,
-}
-
-fn count(session: &Session, relation: &str) -> Result<i64, RunnerError> {
-    Ok(session
-        .one("count the rows of a held version", &format!("SELECT count(*) FROM {relation}"), |row| row.get(0))?)
-}
-
-fn check_sample(lake: &LakeName, session: &Session, before: &[Counted]) -> Result<(), RunnerError> {
-    for Counted { at, rows } in before {
-        for (relation, expected) in rows {
-            let found = count(session, relation)?;
-            if found != *expected {
-                let message = format!(
-                    "upkeep of lake `{lake}` has changed what snapshot {at} says: {relation} had {expected} rows and has \
-                     {found}; nothing more was deleted, please report it"
-                );
-                return Err(RunnerError::Usage { message });
-            }
-        }
-    }
-    Ok(())
 }
 
 fn record(
@@ -302,7 +271,7 @@ fn held_by(frozen: &Frozen, bytes: impl Fn(&[SnapshotId]) -> u64) -> Vec<HeldBy>
         for position in holds {
             let hold = &frozen.holds[position];
             let owner = owners.entry(&hold.owner).or_insert_with(|| HeldBy {
-                owner: if hold.is_in_flight { format!("work in progress {}", hold.owner) } else { hold.owner.clone() },
+                owner: hold.owner.clone(),
                 reason: hold.reason.clone(),
                 snapshots: Vec::new(),
                 bytes: 0,

@@ -1,0 +1,225 @@
+//! Compaction of the tables of one lake, each under its write lease, within a budget of time.
+
+use std::time::{Duration, Instant};
+
+use pintail_core::asset::Asset;
+use pintail_core::id::{AttemptId, RunId};
+use pintail_core::retention::{Ramp, RewriteRefused, TableFiles, may_rewrite};
+use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
+use pintail_engine::lake::compact::{self, Compacted};
+use pintail_engine::{EngineError, ErrorClass, LakeLocation, Session};
+
+use super::consumers::Standing;
+use crate::pintail::{Pintail, RunnerError};
+
+/// What DuckLake writes when nobody says otherwise.
+const TARGET_BYTES: u64 = 512_000_000;
+
+/// How files are compacted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compaction {
+    /// A file of less than this is small, and merged with others of its partition.
+    pub small_bytes: u64,
+    /// Tables of which at least this part is deleted are written again; `None` for none.
+    pub rewrite: Option<f64>,
+    /// No table is begun after this time.
+    pub budget: Duration,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self { small_bytes: 64_000_000, rewrite: Some(0.5), budget: Duration::from_secs(1_800) }
+    }
+}
+
+/// What became of the files of one table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactedTable {
+    /// The schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// Files that were merged, or could be, and how many came of them.
+    pub merged: Option<Compacted>,
+    /// Files that were written again without their deleted rows.
+    pub rewritten: Option<Compacted>,
+    /// Why something was left for the next time.
+    pub left: Option<String>,
+}
+
+impl CompactedTable {
+    fn new(files: &TableFiles) -> Self {
+        let (schema, table) = (files.schema.clone(), files.table.clone());
+        Self { schema, table, merged: None, rewritten: None, left: None }
+    }
+
+    fn is_worth_a_line(&self) -> bool {
+        self.merged.is_some() || self.rewritten.is_some() || self.left.is_some()
+    }
+}
+
+impl Pintail {
+    /// Compacts what is worth it; in a dry run only says what.
+    pub(super) fn compact(
+        &self,
+        location: &LakeLocation,
+        guard: &Guard,
+        session: &Session,
+        compaction: &Compaction,
+        consumers: &[Standing],
+        is_dry: bool,
+    ) -> Result<Vec<CompactedTable>, RunnerError> {
+        let started = Instant::now();
+        let known = Self::known_consumers(consumers);
+        let mut told = Vec::new();
+        for files in compact::table_files(session, &location.write_alias(), compaction.small_bytes)? {
+            let threshold = compaction.rewrite.unwrap_or(f64::INFINITY);
+            let rewrite = may_rewrite(&files, &known, threshold);
+            let mut table = CompactedTable::new(&files);
+            let is_due = 0 < files.mergeable || rewrite == Ok(true);
+            if let Err(refused) = &rewrite {
+                table.left = Some(refusal(&files, refused));
+            }
+            if is_dry {
+                table.expect(&files, rewrite == Ok(true));
+            } else if is_due && compaction.budget <= started.elapsed() {
+                table.left = Some("the time for compaction was over".to_owned());
+            } else if is_due {
+                let work = TableWork { location, guard, session, compaction, files: &files };
+                self.compact_table(&work, rewrite == Ok(true), &mut table)?;
+            }
+            if table.is_worth_a_line() {
+                told.push(table);
+            }
+        }
+        Ok(told)
+    }
+
+    fn compact_table(
+        &self,
+        work: &TableWork<'_>,
+        rewrites: bool,
+        table: &mut CompactedTable,
+    ) -> Result<(), RunnerError> {
+        let Some(lease) = self.lease_table(work)? else {
+            table.left = Some("it is being written; the next upkeep comes to it".to_owned());
+            return Ok(());
+        };
+        let done = self.merge_table(work, table).and_then(|()| match rewrites {
+            true => self.rewrite_table(work, table),
+            false => Ok(()),
+        });
+        self.runtime.block_on(work.guard.release(&lease)).map_err(EngineError::from)?;
+        // What a writer without a lease, such as a program of others, made impossible is tried next time.
+        match done {
+            Err(error) if matches!(error.class(), ErrorClass::Conflict | ErrorClass::Transient) => {
+                table.left = Some("it was written meanwhile; the next upkeep comes to it".to_owned());
+                Ok(())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn merge_table(&self, work: &TableWork<'_>, table: &mut CompactedTable) -> Result<(), EngineError> {
+        if work.files.mergeable == 0 {
+            return Ok(());
+        }
+        let memory = self.project.project.config.run.memory_limit.0 / self.slots().max(1);
+        let mut ramp = Ramp::new(work.files, memory, TARGET_BYTES);
+        loop {
+            let merged = self.in_lane(work, |attempt| {
+                let names = (work.files.schema.as_str(), work.files.table.as_str());
+                let alias = work.location.write_alias();
+                compact::merge(work.session, &alias, names, work.compaction.small_bytes, ramp.next(), attempt)
+            });
+            match merged {
+                Ok(None) => return Ok(()),
+                Ok(Some(done)) => {
+                    add(&mut table.merged, done);
+                    ramp = ramp.after_success();
+                }
+                Err(error) if error.is_out_of_memory() => match ramp.after_out_of_memory() {
+                    Some(smaller) => ramp = smaller,
+                    None => {
+                        table.left = Some("the memory does not suffice to merge one file of it".to_owned());
+                        return Ok(());
+                    }
+                },
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn rewrite_table(&self, work: &TableWork<'_>, table: &mut CompactedTable) -> Result<(), EngineError> {
+        let threshold = work.compaction.rewrite.unwrap_or(1.0);
+        let names = (work.files.schema.as_str(), work.files.table.as_str());
+        let alias = work.location.write_alias();
+        let done = self.in_lane(work, |attempt| compact::rewrite(work.session, &alias, names, threshold, attempt))?;
+        if let Some(done) = done {
+            add(&mut table.rewritten, done);
+        }
+        Ok(())
+    }
+
+    /// One commit, alone in the lane; between two of them writers have their turn.
+    fn in_lane<T>(
+        &self,
+        work: &TableWork<'_>,
+        commit: impl FnOnce(&AttemptId) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let lane = work.location.lane();
+        let _pass = lane.enter()?;
+        commit(&AttemptId(crate::new_id()))
+    }
+
+    fn lease_table(&self, work: &TableWork<'_>) -> Result<Option<Lease>, RunnerError> {
+        let asset = Asset::lake_table(work.location.name.as_str(), &work.files.schema, &work.files.table);
+        let key = LeaseKey { asset: asset.to_string(), partition: None };
+        let now = (self.settings.now)().timestamp_micros();
+        let run = RunId("maintain".to_owned());
+        let asked = work.guard.try_lease(&key, &run, now);
+        match self.runtime.block_on(asked).map_err(EngineError::from)? {
+            LeaseAnswer::Granted(lease) => Ok(Some(lease)),
+            LeaseAnswer::Held(_) => Ok(None),
+        }
+    }
+}
+
+/// One table and what is needed for it.
+struct TableWork<'a> {
+    location: &'a LakeLocation,
+    guard: &'a Guard,
+    session: &'a Session,
+    compaction: &'a Compaction,
+    files: &'a TableFiles,
+}
+
+impl CompactedTable {
+    /// Fills in what would be done.
+    fn expect(&mut self, files: &TableFiles, rewrites: bool) {
+        let would = |before, after| Some(Compacted { files_before: before, files_after: after });
+        if 0 < files.mergeable {
+            self.merged = would(files.mergeable, files.merge_groups);
+        }
+        if rewrites {
+            self.rewritten = would(files.with_deletes, files.with_deletes);
+        }
+    }
+}
+
+fn add(total: &mut Option<Compacted>, done: Compacted) {
+    let sum = total.get_or_insert_default();
+    sum.files_before += done.files_before;
+    sum.files_after += done.files_after;
+}
+
+fn refusal(files: &TableFiles, refused: &RewriteRefused) -> String {
+    let part = files.deleted as f64 / files.records.max(1) as f64 * 100.0;
+    let why = match refused {
+        RewriteRefused::Consumed(name) => format!("consumer {name} reads its change feed, which rewriting would fill"),
+        RewriteRefused::UnknownSource(name) => {
+            format!("consumer {name} may read it, and rewriting fills the change feed")
+        }
+    };
+    format!("{part:.0} % of its rows are deleted and stay in its files: {why}")
+}
