@@ -29,7 +29,7 @@ pub fn isolate<E>(
     let mut bad = Vec::new();
     let (mut probes, mut has_passed) = (0, false);
     // Ranges that fail or whose parent fails; the next one is last.
-    let mut open: Vec<Range<usize>> = vec![0..rows];
+    let mut open: Vec<Range<usize>> = std::iter::once(0..rows).collect();
     while let Some(range) = open.pop() {
         let Some(reason) = fails(range.clone())? else {
             has_passed = true;
