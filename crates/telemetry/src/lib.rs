@@ -3,7 +3,9 @@
 //! Invariant: an event is acknowledged when it is durable and not before, and lands in the lake once. HTTP is in
 //! `pintail-server`; how a consumer reads, writes and advances is in `pintail-streams`.
 
+pub mod blob;
 pub mod cloudevents;
+pub mod intake;
 pub mod log;
 pub mod raw;
 pub mod sink;

@@ -90,8 +90,7 @@ fn a_row_that_the_lake_refuses_is_a_dead_letter_and_the_others_land(on: On) {
     drop(sink);
     let writer = place.writer();
     assert_eq!(rows(&writer, COUNT), ["19|19"]);
-    let letters =
-        "SELECT decode(raw) LIKE '%\"id\":\"%7\"%', reason LIKE '%NOT NULL%' FROM lake._pintail.dead_letters";
+    let letters = "SELECT decode(raw) LIKE '%\"id\":\"%7\"%', reason LIKE '%NOT NULL%' FROM lake._pintail.dead_letters";
     assert_eq!(rows(&writer, letters), ["true|true", "true|true"]);
 }
 
