@@ -114,7 +114,11 @@ pub enum Command {
     Unpin(commands::pins::UnpinArgs),
     /// List the pins, who holds them and why
     Pins(commands::pins::PinsArgs),
-    /// Expire what nobody needs, and delete its files
+    /// Check every invariant of a lake: files, rows, stamps, pins, consumers
+    Audit(commands::audit::AuditArgs),
+    /// Look at a lake as a whole
+    Lake(commands::lake::LakeArgs),
+    /// Merge small files, expire what nobody needs, and delete its files
     Maintain(commands::maintain::MaintainArgs),
     /// Run the data tests on what is committed
     Test(commands::test::TestArgs),

@@ -19,6 +19,7 @@ use crate::native::Extension;
 use crate::postgres::PostgresLocation;
 use crate::session::Session;
 
+pub mod audit;
 mod commits;
 pub mod compact;
 mod create;

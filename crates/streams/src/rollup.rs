@@ -71,7 +71,7 @@ pub trait Rollup: Send + Sync {
             {recompute}
             )
             ), _pt_is AS (
-              SELECT {all}, row_number() OVER (PARTITION BY {key} ORDER BY ALL) AS _pt_copy
+              SELECT {all}, row_number() OVER (PARTITION BY {key}) AS _pt_copy
               FROM {rollup}
             )
             SELECT

@@ -5,7 +5,10 @@
 
 pub mod blob;
 pub mod cloudevents;
+pub mod decode;
 pub mod intake;
 pub mod log;
 pub mod raw;
+pub mod rollup;
 pub mod sink;
+pub mod subject;

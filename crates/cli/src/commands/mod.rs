@@ -1,6 +1,7 @@
 //! The commands, one file each: its options, what it does, what it shows.
 
 pub mod adopt;
+pub mod audit;
 pub mod backfill;
 pub mod check;
 pub mod completions;
@@ -10,6 +11,7 @@ pub mod explain;
 pub mod graph;
 pub mod history;
 pub mod init;
+pub mod lake;
 pub mod list;
 pub mod maintain;
 pub mod new;
@@ -52,6 +54,8 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Pin(args) => pins::pin(&args, app),
         Command::Unpin(args) => pins::unpin(&args, app),
         Command::Pins(args) => pins::list(&args, app),
+        Command::Audit(args) => audit::run(&args, app),
+        Command::Lake(args) => lake::run(&args, app),
         Command::Maintain(args) => maintain::run(&args, app),
         Command::Test(args) => test::run(&args, app),
         Command::Adopt(args) => adopt::run(&args, app),

@@ -182,6 +182,13 @@ pub fn clean_files(session: &Session, alias: &str, before_micros: i64) -> Result
     call_older_than(session, "delete files that no snapshot shows", "ducklake_cleanup_old_files", alias, safe)
 }
 
+/// Returns how many files no snapshot shows and are not deleted yet.
+pub fn waiting_files(session: &Session, alias: &str) -> Result<u64, EngineError> {
+    let sql = format!("SELECT count(*) FROM {}.ducklake_files_scheduled_for_deletion", metadata(alias));
+    let count: i64 = session.one("count the files that wait to be deleted", &sql, |row| row.get(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
 /// Deletes the files older than `before_micros` that the catalog does not know, such as those of a writer that was
 /// killed, and returns how many there were.
 pub fn delete_orphans(session: &Session, alias: &str, before_micros: i64) -> Result<usize, EngineError> {

@@ -4,10 +4,12 @@
 
 mod adopt;
 mod ask;
+mod audit;
 mod backfill;
 mod changes;
 mod diff;
 mod error;
+mod health;
 mod maintain;
 mod observe;
 mod outside;
@@ -38,12 +40,14 @@ use tokio::runtime::Runtime;
 
 pub use adopt::Adopted;
 pub use ask::{Rebuilt, RunInfo, TableInfo};
+pub use audit::{Audit, Check, Finding};
 pub use backfill::{
     BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
     Estimate, UnwrittenUpstream,
 };
 pub use diff::{AssetDiff, Compared, DiffRequest, DiffRow, RowChange, RowDiff, RowText};
 pub use error::RunnerError;
+pub use health::Health;
 pub use maintain::{CompactedTable, Compaction, HeldBy, MaintainRequest, Maintained, Standing};
 pub use observe::Observation;
 pub use pins::PinInfo;

@@ -8,6 +8,7 @@ mod harness;
 mod processes;
 
 mod atomic;
+mod audits;
 mod backfills;
 mod basics;
 mod crashes;

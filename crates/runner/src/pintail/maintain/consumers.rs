@@ -25,7 +25,7 @@ pub struct Standing {
 
 impl Pintail {
     /// Returns every hold on `guard`'s lake, those of pins and those of consumers, and where the consumers stand.
-    pub(super) fn holds(
+    pub(in crate::pintail) fn holds(
         &self,
         guard: &Guard,
         stale_after: Duration,

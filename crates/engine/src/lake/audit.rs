@@ -1,0 +1,144 @@
+//! What a lake's catalog says, held against what its files say: files that are gone, tables that count otherwise.
+//!
+//! It only reads, and what it finds may be a commit that came meanwhile: the caller asks again before it says so. Nothing is
+//! mended here.
+
+use std::collections::BTreeSet;
+
+use pintail_core::sql::{Literal, Relation};
+
+use super::metadata;
+use crate::error::EngineError;
+use crate::session::Session;
+
+/// A file that some snapshot shows and that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingFile {
+    /// The schema of its table.
+    pub schema: String,
+    /// Its table.
+    pub table: String,
+    /// Where it should be.
+    pub file: String,
+    /// Whether the newest snapshot shows it: then the table cannot be read.
+    pub is_live: bool,
+}
+
+/// A table whose files hold another number of rows than the catalog says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miscounted {
+    /// The schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// The rows that the catalog says are there.
+    pub catalog: i64,
+    /// The rows that a scan finds; `None` when it fails.
+    pub scanned: Option<i64>,
+    /// Why it fails.
+    pub failure: Option<String>,
+}
+
+/// Returns the files, of data and of deletions, that any snapshot shows and that are not there, by table.
+pub fn missing_files(session: &Session, alias: &str) -> Result<Vec<MissingFile>, EngineError> {
+    let known = session.rows("list the files that the catalog knows", &known_files(alias), |row| {
+        let (schema, table) = (row.get(0)?, row.get(1)?);
+        Ok(MissingFile { schema, table, file: row.get(2)?, is_live: row.get(3)? })
+    })?;
+    let folder: String = session.one("read where the data lie", &data_path(alias), |row| row.get(0))?;
+    let listed = format!("SELECT file FROM glob({})", Literal::new(format!("{}/**", folder.trim_end_matches('/'))));
+    let there: BTreeSet<String> =
+        session.rows("list the files of the lake", &listed, |row| row.get(0))?.into_iter().collect();
+    let mut missing = Vec::new();
+    for file in known.into_iter().filter(|file| !there.contains(&file.file)) {
+        // Files elsewhere, and those whose names a server spells in another way, are asked for one by one.
+        let sql = format!("SELECT count(*) FROM glob({})", Literal::new(escape_glob(&file.file)));
+        if session.one::<i64>("look for a file", &sql, |row| row.get(0))? == 0 {
+            missing.push(file);
+        }
+    }
+    Ok(missing)
+}
+
+/// Makes a path mean itself where globs are read.
+fn escape_glob(path: &str) -> String {
+    path.chars().fold(String::new(), |mut text, c| {
+        match c {
+            '*' | '?' | '[' => text.extend(['[', c, ']']),
+            other => text.push(other),
+        }
+        text
+    })
+}
+
+fn data_path(alias: &str) -> String {
+    format!("SELECT value FROM {}.ducklake_metadata WHERE key = 'data_path' AND scope IS NULL", metadata(alias))
+}
+
+fn known_files(alias: &str) -> String {
+    let metadata = metadata(alias);
+    // A table that was renamed has several rows of one id; its folder stays that of the first.
+    let part = |table: &str| {
+        format!(
+            "SELECT s.schema_name, t.table_name, f.end_snapshot IS NULL AND t.end_snapshot IS NULL AS is_live,
+                 CASE WHEN f.path_is_relative::BOOLEAN THEN
+                     CASE WHEN t.path_is_relative::BOOLEAN THEN
+                         CASE WHEN s.path_is_relative::BOOLEAN THEN base.value || s.path ELSE s.path END || t.path
+                     ELSE t.path END || f.path
+                 ELSE f.path END AS file
+             FROM {metadata}.{table} f
+             JOIN (SELECT *, row_number() OVER (PARTITION BY table_id ORDER BY begin_snapshot DESC) AS place
+                   FROM {metadata}.ducklake_table) t ON t.table_id = f.table_id AND t.place = 1
+             JOIN (SELECT *, row_number() OVER (PARTITION BY schema_id ORDER BY begin_snapshot DESC) AS place
+                   FROM {metadata}.ducklake_schema) s ON s.schema_id = t.schema_id AND s.place = 1
+             CROSS JOIN ({base}) base",
+            base = data_path(alias)
+        )
+    };
+    format!(
+        "SELECT schema_name, table_name, file, bool_or(is_live) FROM ({} UNION ALL {}) GROUP BY ALL ORDER BY ALL",
+        part("ducklake_data_file"),
+        part("ducklake_delete_file")
+    )
+}
+
+/// Scans every table of the head and returns those that count otherwise than the catalog, or cannot be read.
+pub fn miscounted(session: &Session, alias: &str) -> Result<Vec<Miscounted>, EngineError> {
+    let metadata = metadata(alias);
+    let sql = format!(
+        "SELECT s.schema_name, t.table_name,
+             (SELECT coalesce(sum(f.record_count), 0) FROM {metadata}.ducklake_data_file f
+              WHERE f.table_id = t.table_id AND f.end_snapshot IS NULL)::BIGINT
+           - (SELECT coalesce(sum(d.delete_count), 0) FROM {metadata}.ducklake_delete_file d
+              WHERE d.table_id = t.table_id AND d.end_snapshot IS NULL)::BIGINT
+         FROM {metadata}.ducklake_table t JOIN {metadata}.ducklake_schema s USING (schema_id)
+         WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL ORDER BY ALL"
+    );
+    let tables: Vec<(String, String, i64)> = session
+        .rows("count the rows that the catalog knows", &sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut wrong = Vec::new();
+    for (schema, table, catalog) in tables {
+        let relation = Relation::in_catalog(alias, &schema, &table);
+        // A count alone is answered from the catalog; a sum reads each file.
+        let scan = format!("SELECT coalesce(sum(1), 0)::BIGINT FROM {relation}");
+        let scanned = session.one::<i64>("count the rows of a table", &scan, |row| row.get(0));
+        let (scanned, failure) = match scanned {
+            Ok(scanned) => (Some(scanned), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        if scanned != Some(catalog) {
+            wrong.push(Miscounted { schema, table, catalog, scanned, failure });
+        }
+    }
+    Ok(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape_glob;
+
+    #[test]
+    fn a_path_with_signs_of_a_glob_means_itself() {
+        assert_eq!(escape_glob("/d/a=[1]*?/x"), "/d/a=[[]1][*][?]/x");
+    }
+}

@@ -1,0 +1,120 @@
+//! What an audit finds, and what the health of a lake says.
+
+use std::path::PathBuf;
+
+use pintail_core::id::SnapshotId;
+use pintail_engine::guard::{ConsumerProgress, Guard};
+use pintail_runner::Pintail;
+use pintail_runner::pintail::PlanRequest;
+
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use crate::harness::{Folder, foreign, run};
+
+const TWO: &str = "//- pipelines/a.sql
+-- materialize ducklake://main/a
+SELECT i FROM range(10) t(i)
+//- pipelines/b.sql
+-- materialize ducklake://main/b
+SELECT max(i) AS most FROM a
+";
+
+fn made() -> (Folder, Pintail) {
+    let folder = Folder::new(TWO);
+    let pintail = folder.open();
+    run(&pintail, &PlanRequest::default()).assert_good();
+    (folder, pintail)
+}
+
+/// One line for each finding: its check, its place, and its first words.
+fn findings(pintail: &Pintail) -> Vec<String> {
+    let audit = pintail.audit(None).unwrap().remove(0);
+    assert_eq!(audit.checks, ["files", "rows", "stamps", "pins", "consumers"]);
+    let words = |message: &str| message.split([':', ';']).next().unwrap_or_default().to_owned();
+    audit.findings.iter().map(|found| format!("{} {}: {}", found.check, found.place, words(&found.message))).collect()
+}
+
+fn data_files(folder: &Folder, table: &str) -> Vec<PathBuf> {
+    let table = folder.path().join(".pintail/data/main/main").join(table);
+    std::fs::read_dir(table).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_lake_in_use_is_clean_with_old_versions_deleted_rows_and_renamed_tables() {
+    let (folder, pintail) = made();
+    foreign(&pintail, "CREATE SCHEMA \"odd [name]\"");
+    foreign(&pintail, "CREATE TABLE \"odd [name]\".\"t*\" AS SELECT 'x y/z' AS part, i FROM range(5) t(i)");
+    foreign(&pintail, "ALTER TABLE \"odd [name]\".\"t*\" SET PARTITIONED BY (part)");
+    foreign(&pintail, "INSERT INTO \"odd [name]\".\"t*\" SELECT 'p=%[1]*?' AS part, 1");
+    foreign(&pintail, "ALTER TABLE \"odd [name]\".\"t*\" RENAME TO u");
+    foreign(&pintail, "DELETE FROM \"odd [name]\".u WHERE i < 2");
+    run(&folder.open(), &crate::harness::forced()).assert_good();
+    assert_eq!(findings(&folder.open()), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_is_gone_is_found_and_the_table_that_cannot_be_read_any_more() {
+    let (folder, pintail) = made();
+    std::fs::remove_file(data_files(&folder, "a").remove(0)).unwrap();
+    let found = findings(&pintail);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("files main.a: ") && found[0].ends_with("is not there"), "{found:?}");
+    assert_eq!(found[1], "rows main.a: it cannot be read");
+}
+
+#[test]
+fn a_store_that_says_something_else_than_the_stamps_is_found() {
+    let (folder, pintail) = made();
+    drop(pintail);
+    let store = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join(".pintail/store.sqlite"));
+    folder.open().block_on(async {
+        let mut connection = store.connect().await.unwrap();
+        let update = "UPDATE materialization SET inserted = 99 WHERE asset LIKE '%/b'";
+        sqlx::query(update).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    });
+    let found = findings(&folder.open());
+    assert_eq!(
+        found,
+        ["stamps ducklake://main/b: only the store says", "stamps ducklake://main/b: only the stamps say"]
+    );
+    let pintail = folder.open();
+    pintail.rebuild_state().unwrap();
+    assert_eq!(findings(&pintail), Vec::<String>::new());
+}
+
+#[test]
+fn consumers_and_pins_outside_the_snapshots_are_found() {
+    let (_folder, pintail) = made();
+    let lake = pintail.lakes().values().next().unwrap();
+    let guard = pintail.block_on(Guard::open(lake)).unwrap();
+    let consumer = ConsumerProgress::new("lost", SnapshotId(1_000), chrono::Utc::now().timestamp_micros());
+    pintail.block_on(guard.report_progress(&consumer)).unwrap();
+    pintail.block_on(guard.hold(SnapshotId(2_000), "anna", "the audit", 0, None)).unwrap();
+    let found = findings(&pintail);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("pins pin ") && found[0].contains("snapshot 2000, which anna holds"), "{found:?}");
+    assert!(found[1].starts_with("consumers lost: it has read up to snapshot 1000"), "{found:?}");
+}
+
+#[test]
+fn health_counts_files_and_says_what_deserves_attention() {
+    let (_folder, pintail) = made();
+    let health = pintail.lake_health(None).unwrap().remove(0);
+    assert_eq!(health.attention, Vec::<String>::new());
+    let tables: Vec<(&str, u64, u64)> =
+        health.tables.iter().map(|table| (table.table.as_str(), table.files, table.records)).collect();
+    assert!(tables.contains(&("a", 1, 10)) && tables.contains(&("b", 1, 1)), "{tables:?}");
+
+    let lake = pintail.lakes().values().next().unwrap();
+    let guard = pintail.block_on(Guard::open(lake)).unwrap();
+    let now = chrono::Utc::now().timestamp_micros();
+    let silent = ConsumerProgress::new("decode", SnapshotId(1), now - 3 * 3_600_000_000);
+    pintail.block_on(guard.report_progress(&silent)).unwrap();
+    pintail.block_on(guard.note_passed(&ConsumerProgress::new("lost", SnapshotId(0), 0), now)).unwrap();
+    let health = pintail.lake_health(None).unwrap().remove(0);
+    assert_eq!(health.attention.len(), 2, "{:?}", health.attention);
+    assert!(health.attention[0].starts_with("expiry has passed consumer lost, which had read up to snapshot 0"));
+    assert!(health.attention[1].starts_with("consumer decode has been silent for 180 min"), "{:?}", health.attention);
+    assert!(health.consumers[0].1.is_some(), "it has not read everything");
+}
