@@ -192,6 +192,7 @@ codes! {
     TARGET_UNSUPPORTED = "P548" Error "the target cannot be written this way";
     UNKNOWN_PLACE = "P549" Warning "a datatable, object store or volume that pintail.toml does not name";
     PLACE_UNREACHABLE = "P550" Error "a datatable or object store cannot be reached";
+    OPEN_INGEST = "P575" Error "ingest would take events from anybody";
 }
 
 #[cfg(test)]

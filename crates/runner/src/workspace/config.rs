@@ -13,6 +13,7 @@ use pintail_core::id::{LakeName, ProjectName};
 use secrecy::SecretString;
 
 use super::catalog::{Catalog, StoreUrl};
+use super::ingest::IngestConfig;
 use super::secrets::Secrets;
 use super::size::ByteSize;
 
@@ -33,6 +34,8 @@ pub struct Config {
     pub run: RunConfig,
     /// How lakes are looked after.
     pub maintain: MaintainConfig,
+    /// How events are taken in.
+    pub ingest: IngestConfig,
     /// Postgres databases.
     pub datatables: BTreeMap<String, Datatable>,
     /// Object stores.
@@ -272,6 +275,7 @@ impl Config {
             store: StoreUrl::Sqlite { path: root.join(".pintail/store.sqlite") },
             run: RunConfig::embedded(root),
             maintain: MaintainConfig::default(),
+            ingest: IngestConfig::embedded(root),
             datatables: BTreeMap::new(),
             object_stores: BTreeMap::new(),
             volumes: BTreeMap::new(),

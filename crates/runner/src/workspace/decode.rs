@@ -3,6 +3,7 @@
 //! Invariant: the result is always complete; what could not be read has its default and a diagnostic. Profiles that are
 //! not selected, and values that the selected one overrides, are checked for shape, but their variables may be unset.
 
+mod ingest;
 mod maintain;
 
 use std::collections::BTreeMap;
@@ -30,8 +31,19 @@ use super::toml_tree::{self, Node, Table, Value};
 pub const CONFIG_FILE: &str = "pintail.toml";
 
 /// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
-const SECTIONS: [&str; 10] =
-    ["project", "lake", "store", "run", "maintain", "datatable", "object_store", "volume", "vars", "packages"];
+const SECTIONS: [&str; 11] = [
+    "project",
+    "lake",
+    "store",
+    "run",
+    "maintain",
+    "ingest",
+    "datatable",
+    "object_store",
+    "volume",
+    "vars",
+    "packages",
+];
 
 /// What an object store has.
 const STORE_KEYS: [&str; 7] = ["url", "endpoint", "region", "url_style", "use_ssl", "key", "secret"];
@@ -216,6 +228,7 @@ impl Decoder<'_> {
         self.volumes(table, &mut config);
         self.vars(table, &mut config);
         self.brokers(table, &mut config);
+        self.ingest(table, &mut config);
         if let Some(packages) = self.reader.table(table, "packages") {
             config.packages = self.settings(packages);
         }

@@ -7,6 +7,7 @@ mod catalog;
 mod config;
 mod decode;
 mod environment;
+mod ingest;
 mod load;
 mod not_yet;
 mod reader;
@@ -22,6 +23,7 @@ pub use config::{
 };
 pub use decode::{CONFIG_FILE, ConfigSource, read_config};
 pub use environment::Environment;
+pub use ingest::{IngestConfig, KafkaConfig, NatsConfig, TlsFiles};
 pub use load::{Project, ScriptFile, TestFile, find_root, load_project};
 pub use secrets::Secrets;
 pub use size::ByteSize;
