@@ -19,5 +19,6 @@ pub mod schema;
 pub mod select;
 pub mod source;
 pub mod sql;
+pub mod stream;
 pub mod version;
 pub mod write;

@@ -23,6 +23,7 @@ pub mod audit;
 mod commits;
 pub mod compact;
 mod create;
+pub mod feed;
 mod lost;
 pub mod maintain;
 mod named;

@@ -244,6 +244,13 @@ impl Store {
         if let (None, Some(to), Some(at)) = (&entry.partition, entry.restored, row.snapshot) {
             self.undo_slices(tx, &entry.asset, to, at).await?;
         }
+        if let (StampEntry::RETIRE, Some(window), Some(at)) = (entry.strategy.as_str(), entry.window, row.snapshot) {
+            let sql = "
+                UPDATE materialization SET undone_at = $4
+                WHERE project = $1 AND asset = $2 AND window_end <= $3 AND snapshot < $4 AND undone_at IS NULL";
+            let query = query(sql).bind(self.project_text()).bind(&entry.asset).bind(micros(window.end)).bind(at.0);
+            query.execute(tx).await?;
+        }
         Ok(0 < changed)
     }
 

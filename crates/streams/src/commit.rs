@@ -202,7 +202,7 @@ fn may_pass(error: &EngineError) -> bool {
 }
 
 /// How long something that passes is waited for: a minute, often at first.
-fn patience() -> ExponentialBuilder {
+pub(crate) fn patience() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(20))
         .with_max_delay(Duration::from_secs(2))

@@ -6,6 +6,7 @@
 //! an event means is up to a [`Decoder`].
 
 pub mod commit;
+pub mod consumer;
 pub mod dead_letter;
 pub mod decoder;
 pub mod position;

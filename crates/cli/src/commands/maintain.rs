@@ -5,7 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use clap::Args;
-use pintail_runner::pintail::{CompactedTable, Compaction, MaintainRequest, Maintained, Standing};
+use pintail_runner::pintail::{CompactedTable, Compaction, MaintainRequest, Maintained, Retired, Standing};
 use pintail_runner::{Pintail, duration_text};
 use serde_json::{Value, json};
 
@@ -111,6 +111,7 @@ fn show(done: &Maintained, is_dry: bool, app: &App) {
         app.terminal.data(&format!("lake {lake}: another process is at it; nothing was done\n"));
         return;
     }
+    done.retired.iter().for_each(|retired| show_retired(retired, app));
     show_compacted(done, is_dry, app);
     let verb = if is_dry { "would go" } else { "went" };
     let expired = count(done.expired.len(), "snapshot");
@@ -139,6 +140,20 @@ fn show(done: &Maintained, is_dry: bool, app: &App) {
         })
         .collect();
     app.terminal.data(&format!("\n{}", listing(&columns, rows)));
+}
+
+fn show_retired(retired: &Retired, app: &App) {
+    let (Some(first), Some(last)) = (retired.slices.first(), retired.slices.last()) else { return };
+    let range = if first == last { first.to_string() } else { format!("{first} to {last}") };
+    let slices = count(retired.slices.len(), "slice");
+    let line = match (&retired.left, retired.rows) {
+        (Some(left), _) => format!("{}: {slices} ({range}) whose time is over: {left}", retired.asset),
+        (None, Some(rows)) => {
+            format!("{}: {slices} ({range}) went with {} rows: their time is over", retired.asset, thousands(rows))
+        }
+        (None, None) => format!("{}: {slices} ({range}) would go: their time is over", retired.asset),
+    };
+    app.terminal.data(&format!("{line}\n"));
 }
 
 fn show_compacted(done: &Maintained, is_dry: bool, app: &App) {
@@ -214,6 +229,12 @@ fn lake_json(done: &Maintained, is_dry: bool) -> Value {
         "files_deleted": done.files_deleted,
         "orphans_deleted": done.orphans_deleted,
         "snapshots_checked": done.checked,
+        "retired": done.retired.iter().map(|retired| json!({
+            "asset": retired.asset.to_string(),
+            "slices": retired.slices.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "rows": retired.rows,
+            "left": retired.left,
+        })).collect::<Vec<_>>(),
         "compacted": done.compacted.iter().map(compacted_json).collect::<Vec<_>>(),
         "consumers": done.consumers.iter().map(consumer_json).collect::<Vec<_>>(),
         "held": done.held.iter().map(|held| json!({

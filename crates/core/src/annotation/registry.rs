@@ -7,7 +7,8 @@ use super::args::Line;
 use super::draft::{Draft, Problem};
 use super::words::{
     append, column, contract, debounce, description, dimension, freshness, hooks, macros, materialize, measure, mute,
-    on, on_schema_change, owner, partitioned, pipeline, retry, stream, tag, test, timeout, trigger, unique_key, uses,
+    on, on_schema_change, owner, partitioned, pipeline, retention, retry, stream, tag, test, timeout, trigger,
+    unique_key, uses,
 };
 
 /// One annotation word.
@@ -84,6 +85,7 @@ pub(super) enum Shape {
 pub const WORDS: &[&Word] = &[
     &materialize::WORD,
     &partitioned::WORD,
+    &retention::WORD,
     &unique_key::WORD,
     &append::WORD,
     &on_schema_change::WORD,

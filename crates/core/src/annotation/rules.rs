@@ -2,7 +2,8 @@
 
 use crate::asset::Asset;
 use crate::diagnostic::Code;
-use crate::source::{Language, Span};
+use crate::partition::PartitionSpec;
+use crate::source::{Language, Located, Span};
 
 use super::draft::{Draft, Problem};
 use super::spec::{Mute, Trigger, WriteStrategy};
@@ -14,6 +15,7 @@ pub(super) fn check_lines_together(draft: &mut Draft<'_>, language: Language) {
     check_contract(draft);
     check_slice_scopes(draft);
     check_own_target(draft);
+    settle_retention(draft);
     check_mutes(draft);
     check_macro_library(draft);
 }
@@ -95,6 +97,25 @@ fn check_slice_scopes(draft: &mut Draft<'_>) {
                 .with_help("remove `scope=slice`: the test is about the whole table"),
         );
     }
+}
+
+/// Retention is about slices of time in a table of a lake; there it becomes a part of the partitions.
+fn settle_retention(draft: &mut Draft<'_>) {
+    let Some(Located { value: retention, span }) = draft.header.retention else { return };
+    let is_in_lake = draft.header.materialize.as_ref().is_some_and(|made| made.value.target.value.lake().is_some());
+    if let (true, Some(Located { value: PartitionSpec::Time(spec), .. })) = (is_in_lake, &mut draft.header.partitioned)
+    {
+        spec.retention = Some(retention);
+        return;
+    }
+    // What is missing altogether is told elsewhere.
+    let problem = match is_in_lake {
+        true => Problem::new(Code::OPTION_NOT_APPLICABLE, span, "`retention` needs partitions of time")
+            .with_help("add `partitioned daily`, or delete old rows in the query"),
+        false => Problem::new(Code::OPTION_NOT_APPLICABLE, span, "`retention` is about tables of a lake")
+            .with_help("remove it; what lies elsewhere is looked after there"),
+    };
+    draft.report(problem);
 }
 
 /// A script that ran on its own target would run for ever.

@@ -31,6 +31,8 @@ pub struct Header {
     pub timeout: Option<Located<Duration>>,
     /// `tag`, each.
     pub tags: Vec<Located<String>>,
+    /// `retention`; also in the time partitions that it is about.
+    pub retention: Option<Located<Duration>>,
     /// `partitioned`.
     pub partitioned: Option<Located<PartitionSpec>>,
     /// `materialize`, with `unique_key` and `append` folded in.

@@ -84,6 +84,7 @@ impl TimeSpec {
     pub fn expected(&self, now: DateTime<Utc>) -> Partitions {
         let open = self.open_since(now);
         let start = self.start.map_or(open, |date| zone::day_start(self.zone(), date));
+        let start = self.kept_since(now).map_or(start, |kept| kept.max(start));
         self.overlapping(Window { start, end: open.max(start) })
     }
 
@@ -95,7 +96,14 @@ impl TimeSpec {
             Some(date) => Period::with_window(self.unit, self.zone(), zone::day_start(self.zone(), date)).1.start,
             None => Period::with_window(self.unit, self.zone(), end - TimeDelta::nanoseconds(1)).1.start,
         };
+        let start = self.kept_since(now).map_or(start, |kept| kept.max(start));
         Window { start, end: end.max(start) }
+    }
+
+    /// Returns the beginning of the first partition that retention leaves at `now`; `None` when all stay.
+    pub fn kept_since(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let cutoff = now.checked_sub_signed(TimeDelta::from_std(self.retention?).ok()?)?;
+        Some(Period::with_window(self.unit, self.zone(), cutoff).1.start)
     }
 
     /// Returns whether `key` ends before the date `start=` begins.

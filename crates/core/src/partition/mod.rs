@@ -111,4 +111,6 @@ pub struct TimeSpec {
     pub tz: Option<Tz>,
     /// The first local date that is expected to exist.
     pub start: Option<chrono::NaiveDate>,
+    /// How long after its end a slice stays; for ever when absent.
+    pub retention: Option<std::time::Duration>,
 }

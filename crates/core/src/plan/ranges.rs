@@ -114,9 +114,12 @@ fn time_ranges(
     remembered: &[Remembered<'_>],
 ) -> Vec<SliceRange> {
     // An identity of another kind is from before the script's partitions were changed; it is no slice of this one.
+    let kept_since = spec.kept_since(facts.now);
     let mut slices: Vec<(Window, &PartitionKey, &SliceFacts)> = remembered
         .iter()
         .filter_map(|found| Some((spec.window(found.partition?).ok()?, found.partition?, found.slice)))
+        // What retention takes is nobody's concern any more, whether upkeep has come to it or not.
+        .filter(|(window, ..)| kept_since.is_none_or(|kept| kept < window.end))
         .collect();
     slices.sort_by_key(|(window, ..)| *window);
     let expected = spec.expected_window(facts.now);

@@ -25,7 +25,13 @@ fn hash(text: &str) -> ScriptHash {
 }
 
 fn daily(start: Option<&str>) -> TimeSpec {
-    TimeSpec { unit: TimeUnit::Day, by: None, tz: None, start: start.map(|date| date.parse().unwrap()) }
+    TimeSpec {
+        unit: TimeUnit::Day,
+        by: None,
+        tz: None,
+        start: start.map(|date| date.parse().unwrap()),
+        retention: None,
+    }
 }
 
 struct World {

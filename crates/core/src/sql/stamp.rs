@@ -66,8 +66,12 @@ pub struct StampEntry {
 
 impl StampEntry {
     /// The strategies of commits that make no version of their slice: `create` and `adopt` prepare a table, `part` is a
-    /// commit of a manual script that has more to come.
-    pub const NO_VERSION: [&'static str; 3] = ["create", "adopt", "part"];
+    /// commit of a manual script that has more to come, `retire` deletes old slices.
+    pub const NO_VERSION: [&'static str; 4] = ["create", "adopt", "part", Self::RETIRE];
+
+    /// The strategy of a commit that deleted the slices which ended before the end of its window: they are as if they had
+    /// never been written, and what reads them stays as it is.
+    pub const RETIRE: &'static str = "retire";
 
     /// Says of an atomic run that its steps have read `lake` as its commit `snapshot` left it. Where another commit came
     /// between, they have read less than that, and the pin stays.

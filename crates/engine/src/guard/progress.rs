@@ -41,36 +41,50 @@ impl ConsumerProgress {
 
 /// Writes one row inside an open transaction of either kind of database.
 macro_rules! write_row {
-    ($guard:expr, $tx:expr, $row:expr, $din:expr) => {{
+    ($guard:expr, $tx:expr, $row:expr, $may_go_back:expr, $din:expr) => {{
         let sql = format!(
             "INSERT INTO {} (consumer, snapshot_id, updated_micros, required, stale_after_micros)
              VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (consumer) DO UPDATE SET snapshot_id = excluded.snapshot_id,
+             ON CONFLICT (consumer) DO UPDATE SET
+                snapshot_id = CASE WHEN consumer_progress.snapshot_id < excluded.snapshot_id OR $6
+                                   THEN excluded.snapshot_id ELSE consumer_progress.snapshot_id END,
                 updated_micros = excluded.updated_micros, required = excluded.required,
-                stale_after_micros = excluded.stale_after_micros",
+                stale_after_micros = excluded.stale_after_micros
+             RETURNING snapshot_id",
             $guard.table("consumer_progress")
         );
-        sqlx::query(sqlx::AssertSqlSafe(sql))
+        let snapshot: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
             .bind(&$row.consumer)
             .bind($row.snapshot.0)
             .bind($row.updated_micros)
             .bind($row.required)
             .bind($row.stale_after_micros)
-            .execute(&mut *$tx)
+            .bind($may_go_back)
+            .fetch_one(&mut *$tx)
             .await?;
         if let Some((table, time)) = $din {
             let delete = format!("DELETE FROM {table} WHERE consumer = $1");
             sqlx::query(sqlx::AssertSqlSafe(delete)).bind(&$row.consumer).execute(&mut *$tx).await?;
             let insert = format!("INSERT INTO {table} (consumer, snapshot_id, updated_at) VALUES ($1, $2, {time})");
-            let insert = sqlx::query(sqlx::AssertSqlSafe(insert)).bind(&$row.consumer).bind($row.snapshot.0);
+            let insert = sqlx::query(sqlx::AssertSqlSafe(insert)).bind(&$row.consumer).bind(snapshot);
             insert.bind($row.updated_micros).execute(&mut *$tx).await?;
         }
     }};
 }
 
 impl Guard {
-    /// Writes how far a consumer has come; what it said before is replaced, also by less.
+    /// Writes how far a consumer has come. A report that is late and says less than an earlier one changes nothing of
+    /// that: expiry has relied on it.
     pub async fn report_progress(&self, row: &ConsumerProgress) -> Result<(), GuardError> {
+        self.write_progress(row, false).await
+    }
+
+    /// Sets how far a consumer has come, also back to less: what a person who resets it means.
+    pub async fn set_progress(&self, row: &ConsumerProgress) -> Result<(), GuardError> {
+        self.write_progress(row, true).await
+    }
+
+    async fn write_progress(&self, row: &ConsumerProgress, may_go_back: bool) -> Result<(), GuardError> {
         let report = || async {
             match &self.database {
                 Database::Sqlite { pool, .. } => {
@@ -81,7 +95,7 @@ impl Guard {
                     .fetch_one(&mut *tx)
                     .await?;
                     let time = "strftime('%Y-%m-%dT%H:%M:%fZ', $3 / 1000000.0, 'unixepoch')";
-                    write_row!(self, tx, row, (0 < found).then_some(("din_consumer_progress", time)));
+                    write_row!(self, tx, row, may_go_back, (0 < found).then_some(("din_consumer_progress", time)));
                     tx.commit().await
                 }
                 Database::Postgres { pool, .. } => {
@@ -91,7 +105,7 @@ impl Guard {
                             .fetch_one(&mut *tx)
                             .await?;
                     let time = "to_timestamp($3::DOUBLE PRECISION / 1000000)";
-                    write_row!(self, tx, row, found.then_some(("public.din_consumer_progress", time)));
+                    write_row!(self, tx, row, may_go_back, found.then_some(("public.din_consumer_progress", time)));
                     tx.commit().await
                 }
             }

@@ -244,7 +244,10 @@ async fn a_consumer_has_one_row_that_outlives_its_process(place: Place) {
     first.report_progress(&required).await.unwrap();
     drop(first);
     let second = Guard::open(&place.lake).await.unwrap();
-    assert_eq!(second.consumers().await.unwrap(), [row("audit", 9, 11), required.clone()]);
+    let late = ConsumerProgress { snapshot: SnapshotId(5), ..required.clone() };
+    assert_eq!(second.consumers().await.unwrap(), [row("audit", 9, 11), late], "a late report takes nothing back");
+    second.set_progress(&required).await.unwrap();
+    assert_eq!(second.consumers().await.unwrap()[1], required);
     assert!(second.forget_consumer("audit").await.unwrap() && !second.forget_consumer("audit").await.unwrap());
     assert_eq!(second.consumers().await.unwrap(), [required]);
 }

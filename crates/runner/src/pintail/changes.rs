@@ -132,6 +132,9 @@ pub(super) fn read_changes(
             let asset = Asset::lake_table(lake, &schema, &table);
             let stamped_as = Asset::lake_table(reading.stamped_as.as_str(), &schema, &table).to_string();
             let stamped = stamps.get(&stamped_as).map_or(&[][..], Vec::as_slice);
+            if !stamped.is_empty() && stamped.iter().all(|entry| entry.strategy == StampEntry::RETIRE) {
+                continue;
+            }
             let is_reshaped = is_reshaped(&commit.changes, &names, &schema, &table);
             match extents(stamped) {
                 Some(extents) if !is_reshaped => {
@@ -283,8 +286,13 @@ fn time_column(
     if !is_date && !column.data_type.starts_with("TIMESTAMP") {
         return Ok(None);
     }
-    let daily =
-        TimeSpec { unit: TimeUnit::Day, by: None, tz: known.spec.as_ref().and_then(|spec| spec.tz), start: None };
+    let daily = TimeSpec {
+        unit: TimeUnit::Day,
+        by: None,
+        tz: known.spec.as_ref().and_then(|spec| spec.tz),
+        start: None,
+        retention: None,
+    };
     Ok(Some(Column { name, dates: is_date.then_some(daily) }))
 }
 

@@ -48,7 +48,7 @@ pub use backfill::{
 pub use diff::{AssetDiff, Compared, DiffRequest, DiffRow, RowChange, RowDiff, RowText};
 pub use error::RunnerError;
 pub use health::Health;
-pub use maintain::{CompactedTable, Compaction, HeldBy, MaintainRequest, Maintained, Standing};
+pub use maintain::{CompactedTable, Compaction, HeldBy, MaintainRequest, Maintained, Retired, Standing};
 pub use observe::Observation;
 pub use pins::PinInfo;
 pub use planning::PlanRequest;

@@ -163,3 +163,55 @@ fn what_a_consumer_has_not_read_stays_and_one_that_is_silent_too_long_is_passed_
     let told: Vec<(&str, i64)> = passed.iter().map(|row| (row.consumer.as_str(), row.snapshot_id)).collect();
     assert_eq!(told, [("slow", 2)]);
 }
+
+const KEPT_FOR_A_WHILE: &str = "//- pipelines/d.sql
+-- partitioned daily start=2026-01-01
+-- retention 10d
+-- materialize ducklake://main/d
+SELECT $partition AS day, i FROM range(2) t(i)
+//- pipelines/total.sql
+-- materialize ducklake://main/total
+SELECT count(*) AS n FROM d
+";
+
+#[test]
+fn slices_whose_time_is_over_go_and_nothing_is_missing_or_stale_by_it() {
+    let folder = Folder::new(KEPT_FOR_A_WHILE);
+    let january = || "2026-01-08T12:00:00Z".parse().unwrap();
+    let pintail = folder.open_at(january);
+    for day in ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-07"] {
+        run(&pintail, &crate::harness::only_at("d", day)).assert_good();
+    }
+    run(&pintail, &crate::harness::only("total")).assert_good();
+    assert!(maintain(&pintail, &compaction()).retired.is_empty(), "nothing is old enough");
+
+    // 2 January ended ten days and twelve hours ago, 3 January nine and a half.
+    let pintail = folder.open_at(|| "2026-01-13T12:00:00Z".parse().unwrap());
+    let dry = maintain(&pintail, &MaintainRequest { dry_run: true, ..compaction() });
+    assert_eq!((dry.retired[0].slices.len(), dry.retired[0].rows), (2, None));
+    let done = maintain(&pintail, &compaction());
+    let slices: Vec<String> = done.retired[0].slices.iter().map(ToString::to_string).collect();
+    assert_eq!((slices, done.retired[0].rows), (vec!["2026-01-01".to_owned(), "2026-01-02".to_owned()], Some(4)));
+    let days = query(&pintail, "SELECT DISTINCT day FROM d ORDER BY 1", None);
+    assert_eq!(days, ["2026-01-03", "2026-01-07"]);
+    assert_eq!(crate::harness::planned(&pintail, &crate::harness::only("total")), Vec::<String>::new());
+    assert!(maintain(&pintail, &compaction()).retired.is_empty(), "once is enough");
+    pintail.rebuild_state().unwrap();
+    assert!(maintain(&pintail, &compaction()).retired.is_empty(), "the stamps say it, too");
+    let (states, _) = pintail.status(Some("d"), None).unwrap();
+    let text = |key: &Option<PartitionKey>| key.as_ref().map(ToString::to_string).unwrap_or_default();
+    let ranges: Vec<String> = states[0]
+        .ranges
+        .iter()
+        .map(|range| format!("{:?} {} {}", range.state, text(&range.first), text(&range.last)))
+        .collect();
+    assert_eq!(
+        ranges,
+        [
+            "Fresh 2026-01-03 2026-01-03",
+            "Missing 2026-01-04 2026-01-06",
+            "Fresh 2026-01-07 2026-01-07",
+            "Missing 2026-01-08 2026-01-12"
+        ]
+    );
+}

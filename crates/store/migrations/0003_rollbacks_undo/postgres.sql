@@ -1,5 +1,5 @@
--- A rollback of a whole partitioned table takes away what its slices had become since: `undone_at` is the snapshot of the
--- rollback. A later rollback to a version before that one brings them back.
+-- A rollback of a whole partitioned table takes away what its slices had become since, and retention takes old slices away:
+-- `undone_at` is the snapshot of either. A later rollback to a version before that one brings them back.
 ALTER TABLE materialization ADD COLUMN undone_at BIGINT;
 
 DROP INDEX materialization_good;

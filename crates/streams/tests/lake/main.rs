@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commits;
+mod consumers;
+mod decoding;
 mod harness;

@@ -182,7 +182,7 @@ fn languages_other_than_duckdb_sql_are_checked_and_say_so() {
     assert_eq!(&file.text[parsed.body_start..], "/* x\nimport os\n");
     expect![[r#"
         tag: "a"
-        partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+        partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
         info P126 at the file: this version checks the header of Python scripts, but does not run them yet
     "#]]
     .assert_eq(&(declared(&parsed.header) + &found(&file.text, &parsed)));

@@ -444,7 +444,7 @@ fn objects_may_have_a_partition() {
         "materialize s3://out/{partition}.parquet format=parquet
 partitioned daily",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("s3://out/{partition}.parquet", Replace)
             format: "parquet"
         "#]],

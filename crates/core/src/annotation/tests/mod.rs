@@ -91,6 +91,7 @@ fn declared(header: &Header) -> String {
     one(&mut line, "retry", header.retry.as_ref());
     one(&mut line, "timeout", header.timeout.as_ref());
     many(&mut line, "tag", &header.tags);
+    one(&mut line, "retention", header.retention.as_ref());
     one(&mut line, "partitioned", header.partitioned.as_ref());
     if let Some(Located { value, .. }) = &header.materialize {
         line("materialize", &(value.target.value.to_string(), &value.strategy));

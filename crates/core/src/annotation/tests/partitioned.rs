@@ -10,7 +10,7 @@ fn time_partitions() {
         "materialize ducklake://main/x
 partitioned daily by=ordered_at tz=Europe/Berlin start=2026-01-31",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: Some("ordered_at"), tz: Some(Europe/Berlin), start: Some(2026-01-31) })
+            partitioned: Time(TimeSpec { unit: Day, by: Some("ordered_at"), tz: Some(Europe/Berlin), start: Some(2026-01-31), retention: None })
             materialize: ("ducklake://main/x", Replace)
         "#]],
     );
@@ -22,7 +22,7 @@ fn an_hour() {
         "materialize ducklake://main/x
 partitioned hourly",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Hour, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Hour, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
         "#]],
     );
@@ -34,7 +34,7 @@ fn a_week() {
         "materialize ducklake://main/x
 partitioned weekly tz=America/New_York",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Week, by: None, tz: Some(America/New_York), start: None })
+            partitioned: Time(TimeSpec { unit: Week, by: None, tz: Some(America/New_York), start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
         "#]],
     );
@@ -46,7 +46,7 @@ fn a_month() {
         "materialize ducklake://main/x
 partitioned monthly start=2026-01-01",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Month, by: None, tz: None, start: Some(2026-01-01) })
+            partitioned: Time(TimeSpec { unit: Month, by: None, tz: None, start: Some(2026-01-01), retention: None })
             materialize: ("ducklake://main/x", Replace)
         "#]],
     );
@@ -113,7 +113,7 @@ fn time_partitions_have_no_key() {
         "materialize ducklake://main/x
 partitioned daily key=a",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
             error P123 at "a": `key=` does not apply here: a time partition has no key; the column is `by=`
               help: remove `key=a`
@@ -127,7 +127,7 @@ fn wrong_values_are_positioned() {
         "materialize ducklake://main/x
 partitioned daily tz=Europe/Berln start=2026-1-31 by=a,b",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
             error P113 at "Europe/Berln": unknown time zone `Europe/Berln`
               help: did you mean `Europe/Berlin`?
@@ -144,7 +144,7 @@ fn dates_must_exist() {
         "materialize ducklake://main/x
 partitioned daily start=2026-02-30 tz=+02:00",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
             error P115 at "2026-02-30": `2026-02-30` is not a date
               help: write `YYYY-MM-DD`, such as `2026-01-31`
@@ -186,7 +186,7 @@ fn windmill_s_format_has_no_meaning() {
         "materialize ducklake://main/x
 partitioned daily format=%Y-%m-%d",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
             info P127 at "%Y-%m-%d": `format=` has no meaning: each kind of partition has one form of identity
         "#]],
@@ -199,7 +199,7 @@ fn views_cannot_be_partitioned() {
         "materialize view ducklake://main/x
 partitioned daily",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", View)
             error P120 at "partitioned": `materialize view` cannot be partitioned
               label at "view": declared here
@@ -214,7 +214,7 @@ fn history_cannot_be_partitioned() {
         "partitioned daily
 materialize history ducklake://main/x key=a",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", History { key: ["a"], track: [], updated_at: None, close_deleted: false, order_by: None })
             error P120 at "partitioned": `materialize history` cannot be partitioned
               label at "history": declared here
@@ -228,10 +228,10 @@ fn partitioned_needs_materialize() {
     check(
         "partitioned daily",
         expect![[r#"
-        partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
-        warning P122 at "partitioned": `partitioned` has no effect: the script materializes nothing
-          help: add `materialize ducklake://main/orders_daily`
-    "#]],
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
+            warning P122 at "partitioned": `partitioned` has no effect: the script materializes nothing
+              help: add `materialize ducklake://main/orders_daily`
+        "#]],
     );
 }
 
@@ -241,7 +241,7 @@ fn the_identity_column_may_be_named() {
         "materialize ducklake://main/x column=_wm_partition
 partitioned daily",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
             column: "_wm_partition"
         "#]],
@@ -257,6 +257,36 @@ fn the_identity_column_needs_partitions() {
         column: "_wm_partition"
         error P123 at "_wm_partition": `column=` names the identity column of a partitioned table, and this one is not partitioned
           help: remove `column=`
+    "#]],
+    );
+}
+
+#[test]
+fn retention_is_a_part_of_partitions_of_time_in_a_lake() {
+    check(
+        "partitioned daily\nretention 400d\nmaterialize ducklake://main/t",
+        expect![[r#"
+        retention: 34560000s
+        partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: Some(34560000s) })
+        materialize: ("ducklake://main/t", Replace)
+    "#]],
+    );
+    check(
+        "retention 400d\nmaterialize ducklake://main/t",
+        expect![[r#"
+        retention: 34560000s
+        materialize: ("ducklake://main/t", Replace)
+        error P123 at "retention 400d": `retention` needs partitions of time
+          help: add `partitioned daily`, or delete old rows in the query
+    "#]],
+    );
+    check(
+        "retention 4 hundred\npartitioned daily\nmaterialize ducklake://main/t",
+        expect![[r#"
+        partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
+        materialize: ("ducklake://main/t", Replace)
+        error P114 at "4": the duration `4` has no unit
+          help: write a whole number and a unit: `30s`, `10m`, `1h`, `2d`
     "#]],
     );
 }

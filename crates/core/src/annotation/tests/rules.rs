@@ -30,7 +30,7 @@ test unique ID
 test not_null amout
 test accepted_values state = a,b",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: Some("ts"), tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: Some("ts"), tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Merge { key: ["id", "nr"], order_by: None })
             column: ("id", Some("BIGINT"), false, None, [])
             column: ("amount", Some("DOUBLE"), false, None, [])
@@ -175,7 +175,7 @@ fn a_broken_materialize_line_is_no_missing_one() {
 partitioned daily
 test unique a",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             test: TestDecl { check: Unique(["a"]), severity: Error, filter: None, scope: None }
             error P110 at "ducklak://main/x": unknown scheme `ducklak`
               help: did you mean `ducklake`?

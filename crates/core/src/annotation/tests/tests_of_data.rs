@@ -165,7 +165,7 @@ fn a_slice_of_a_partition() {
 partitioned daily
 test unique a scope=slice",
         expect![[r#"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/x", Replace)
             test: TestDecl { check: Unique(["a"]), severity: Error, filter: None, scope: Some(Slice) }
         "#]],

@@ -22,7 +22,7 @@ freshness 1h",
             freshness: 3600s
             retry: Retry { times: 3, delay: 30s, exponential: false }
             tag: "heavy"
-            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None })
+            partitioned: Time(TimeSpec { unit: Day, by: None, tz: None, start: None, retention: None })
             materialize: ("ducklake://main/orders_daily", Merge { key: ["order_id"], order_by: None })
             column: ("total", None, false, None, ["ducklake://main/orders amount"])
             test: TestDecl { check: Unique(["order_id"]), severity: Error, filter: None, scope: None }

@@ -17,6 +17,7 @@ pub(super) mod on_schema_change;
 pub(super) mod owner;
 pub(super) mod partitioned;
 pub(super) mod pipeline;
+pub(super) mod retention;
 pub(super) mod retry;
 pub(super) mod stream;
 pub(super) mod tag;

@@ -94,6 +94,8 @@ fn time_spec(unit: TimeUnit, args: &mut Args<'_>, draft: &mut Draft<'_>) -> Part
         by: by.map(|column| column.value),
         tz: args.option_as("tz", draft, read_time_zone),
         start: args.option_as("start", draft, read_date),
+        // From its own line, when all lines are known.
+        retention: None,
     })
 }
 

@@ -13,7 +13,7 @@ use super::*;
 
 fn spec(unit: TimeUnit, zone: &str) -> TimeSpec {
     let tz = if zone.is_empty() { None } else { Some(zone.parse().expect("a known zone")) };
-    TimeSpec { unit, by: None, tz, start: None }
+    TimeSpec { unit, by: None, tz, start: None, retention: None }
 }
 
 fn key(text: &str) -> PartitionKey {

@@ -36,7 +36,7 @@ proptest! {
 
     #[test]
     fn every_instant_lies_in_the_window_of_its_key(unit in any_unit(), zone in any_zone(), instant in any_instant()) {
-        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None };
+        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None, retention: None };
         let key = spec.key_of(instant);
         let window = spec.window(&key).unwrap();
         prop_assert!(window.start <= instant && instant < window.end);
@@ -47,7 +47,7 @@ proptest! {
 
     #[test]
     fn windows_tile_time(unit in any_unit(), zone in any_zone(), instant in any_instant()) {
-        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None };
+        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None, retention: None };
         let mut key = spec.key_of(instant);
         for _ in 0..40 {
             let next = spec.next(&key).unwrap();
@@ -59,7 +59,7 @@ proptest! {
 
     #[test]
     fn counting_equals_walking(unit in any_unit(), zone in any_zone(), start in any_instant(), steps in 0_i64..60) {
-        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None };
+        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None, retention: None };
         let length = match unit {
             TimeUnit::Hour => TimeDelta::hours(steps),
             TimeUnit::Day => TimeDelta::days(steps),
@@ -72,7 +72,7 @@ proptest! {
 
     #[test]
     fn keys_are_safe_in_paths_and_shells(unit in any_unit(), zone in any_zone(), instant in any_instant()) {
-        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None };
+        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None, retention: None };
         let key = spec.key_of(instant);
         prop_assert!(key.as_str().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'+'));
     }
@@ -81,8 +81,8 @@ proptest! {
     fn a_required_partition_maps_back(
         up in (any_unit(), any_zone()), down in (any_unit(), any_zone()), instant in any_instant(), before in 0_u32..3,
     ) {
-        let upstream = TimeSpec { unit: up.0, by: None, tz: Some(up.1), start: None };
-        let downstream = TimeSpec { unit: down.0, by: None, tz: Some(down.1), start: None };
+        let upstream = TimeSpec { unit: up.0, by: None, tz: Some(up.1), start: None, retention: None };
+        let downstream = TimeSpec { unit: down.0, by: None, tz: Some(down.1), start: None, retention: None };
         let map = if before == 0 { infer_map(Some(&upstream), &downstream) } else { PartitionMap::Lookback(before) };
         let slice = downstream.key_of(instant);
         let Targets::These(required) = required_partitions(&upstream, &downstream, &slice, map).unwrap() else {
@@ -97,7 +97,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC{0,24}", unit in any_unit(), zone in any_zone()) {
-        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None };
+        let spec = TimeSpec { unit, by: None, tz: Some(zone), start: None, retention: None };
         let _ = spec.parse_key(&text);
         let _ = translate_argument(&text, &spec);
     }
@@ -109,7 +109,7 @@ fn every_change_of_every_clock_lies_between_windows_or_inside_one() {
     let (first, last) = (at("1990-01-01T00:00:00Z"), at("2030-01-01T00:00:00Z"));
     let changed = |zone, from, to| zone::offset_at(zone, from) != zone::offset_at(zone, to);
     for zone in TZ_VARIANTS {
-        let days = TimeSpec { unit: TimeUnit::Day, by: None, tz: Some(zone), start: None };
+        let days = TimeSpec { unit: TimeUnit::Day, by: None, tz: Some(zone), start: None, retention: None };
         let hours = TimeSpec { unit: TimeUnit::Hour, ..days.clone() };
         let mut week = first;
         while week < last {

@@ -120,7 +120,7 @@ mod tests {
     use crate::partition::{PartitionKey, TimeSpec, TimeUnit};
 
     fn spec(unit: TimeUnit) -> TimeSpec {
-        TimeSpec { unit, by: None, tz: Some(chrono_tz::Europe::Berlin), start: None }
+        TimeSpec { unit, by: None, tz: Some(chrono_tz::Europe::Berlin), start: None, retention: None }
     }
 
     fn key(text: &str) -> PartitionKey {

@@ -29,7 +29,7 @@ fn materializing(strategy: WriteStrategy) -> Header {
 }
 
 fn daily(by: Option<&str>) -> Header {
-    let spec = TimeSpec { unit: TimeUnit::Day, by: by.map(str::to_owned), tz: None, start: None };
+    let spec = TimeSpec { unit: TimeUnit::Day, by: by.map(str::to_owned), tz: None, start: None, retention: None };
     Header { partitioned: Some(located(PartitionSpec::Time(spec))), ..materializing(WriteStrategy::Replace) }
 }
 

@@ -1,12 +1,13 @@
 //! `pintail maintain`: what nobody needs goes, and what expiry would destroy is kept first.
 //!
-//! The steps, each safe to be the last one before a crash: lead alone; renew the holds of past runs; freeze what may go;
-//! compact tables, each under its lease; copy stamps and last changes in a commit; expire in chunks, each alone in the
+//! The steps, each safe to be the last one before a crash: lead alone; renew the holds of past runs; delete the slices whose
+//! time is over; freeze what may go; compact tables, each under its lease; copy stamps and last changes in a commit; expire in chunks, each alone in the
 //! lane after a second look at the holds; then files that nobody shows, older than every reader, and files without an
 //! owner.
 
 mod compaction;
 mod consumers;
+mod retire;
 mod sample;
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,7 @@ use super::changes::{changed_tables, dropped_tables, names_by_id};
 use super::{Pintail, RunnerError};
 pub use compaction::{CompactedTable, Compaction};
 pub use consumers::Standing;
+pub use retire::Retired;
 
 /// How many snapshots are expired while the lane is held.
 const CHUNK: usize = 64;
@@ -75,6 +77,8 @@ pub struct Maintained {
     pub young: usize,
     /// Who holds the older ones.
     pub held: Vec<HeldBy>,
+    /// What retention took, or would take.
+    pub retired: Vec<Retired>,
     /// The consumers of the lake and where they stand.
     pub consumers: Vec<Standing>,
     /// The tables whose files were compacted, or would be, and those where that was not possible.
@@ -136,6 +140,7 @@ impl Pintail {
         request: &MaintainRequest,
     ) -> Result<Maintained, RunnerError> {
         let alias = location.write_alias();
+        let retired = self.retire(location, guard, session, request.dry_run)?;
         let frozen = self.freeze(&alias, guard, session, request)?;
         let files = upkeep::file_spans(session, &alias)?;
         let kept: Vec<SnapshotId> = frozen.decision.kept.iter().map(|kept| kept.id).collect();
@@ -147,6 +152,7 @@ impl Pintail {
             bytes_freed: bytes_freed(&files, &kept),
             expired: frozen.decision.expire.clone(),
             consumers: frozen.consumers.clone(),
+            retired,
             ..Maintained::default()
         };
         if let Some(compaction) = &request.compaction {

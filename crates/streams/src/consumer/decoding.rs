@@ -1,0 +1,109 @@
+//! Decoding a window on several threads.
+//!
+//! Invariant: rows come out in the order in which they went in, whatever the threads do; a decoder that panics on a row
+//! loses that row to the dead letters and no other.
+
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow::array::RecordBatch;
+
+use crate::decoder::{Dead, Decoded, Decoder, ResolveError};
+
+/// What a window came to.
+#[derive(Debug, Default)]
+pub struct DecodedWindow {
+    /// The batches per target, in the order of the targets.
+    pub rows: Vec<Vec<RecordBatch>>,
+    /// What could not be decoded, with the batch and the row.
+    pub dead: Vec<(usize, Dead)>,
+}
+
+/// Decodes `batches`, which have the columns that the decoder reads.
+pub fn decode(
+    decoder: &dyn Decoder,
+    batches: &[RecordBatch],
+    now_micros: i64,
+    threads: NonZeroUsize,
+) -> Result<DecodedWindow, ResolveError> {
+    let share = batches.len().div_ceil(threads.get()).max(1);
+    let decode_share = |share: &[RecordBatch]| -> Result<Vec<Decoded>, ResolveError> {
+        share.iter().map(|batch| decode_batch(decoder, batch.clone(), now_micros)).collect()
+    };
+    let shares: Vec<Result<Vec<Decoded>, ResolveError>> = std::thread::scope(|scope| {
+        let running: Vec<_> = batches.chunks(share).map(|share| scope.spawn(move || decode_share(share))).collect();
+        // A panic of the decoder is caught inside; any other is a fault that must not pass for an empty share.
+        running
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut window = DecodedWindow { rows: decoder.targets().iter().map(|_| Vec::new()).collect(), dead: Vec::new() };
+    let mut index = 0;
+    for share in shares {
+        for decoded in share? {
+            for (target, rows) in window.rows.iter_mut().zip(decoded.rows) {
+                if 0 < rows.num_rows() {
+                    target.push(rows);
+                }
+            }
+            window.dead.extend(decoded.dead.into_iter().map(|dead| (index, dead)));
+            index += 1;
+        }
+    }
+    Ok(window)
+}
+
+fn decode_batch(decoder: &dyn Decoder, batch: RecordBatch, now_micros: i64) -> Result<Decoded, ResolveError> {
+    let batch = decoder.resolve(batch)?;
+    Ok(decode_rows(decoder, &batch, 0, now_micros))
+}
+
+/// Decodes `batch`, whose first row is row `first` of what was read; halves it when the decoder panics.
+fn decode_rows(decoder: &dyn Decoder, batch: &RecordBatch, first: usize, now_micros: i64) -> Decoded {
+    let rows = batch.num_rows();
+    match catch_unwind(AssertUnwindSafe(|| decoder.decode(batch, now_micros))) {
+        Ok(mut decoded) => {
+            decoded.dead.iter_mut().for_each(|dead| dead.row += first);
+            decoded
+        }
+        Err(panic) if rows == 1 => {
+            let reason = format!("the decoder `{}` failed on this row: {}", decoder.name(), words_of(&*panic));
+            metrics::counter!("pintail_consumer_decoder_panics_total", "decoder" => decoder.name().to_owned())
+                .increment(1);
+            Decoded { rows: Vec::new(), dead: vec![Dead { row: first, part: None, reason, raw: json_of(batch) }] }
+        }
+        Err(_) => {
+            let middle = rows / 2;
+            let mut decoded = decode_rows(decoder, &batch.slice(0, middle), first, now_micros);
+            let rest = decode_rows(decoder, &batch.slice(middle, rows - middle), first + middle, now_micros);
+            decoded.dead.extend(rest.dead);
+            match decoded.rows.is_empty() {
+                true => decoded.rows = rest.rows,
+                false => {
+                    for (rows, more) in decoded.rows.iter_mut().zip(&rest.rows) {
+                        let schema = rows.schema();
+                        *rows = arrow::compute::concat_batches(&schema, [&*rows, more])
+                            .expect("a decoder gives every batch of a target the same columns");
+                    }
+                }
+            }
+            decoded
+        }
+    }
+}
+
+fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+}
+
+/// Returns the row as JSON: without the decoder nobody knows which column holds the payload.
+fn json_of(row: &RecordBatch) -> Vec<u8> {
+    let mut writer = arrow::json::LineDelimitedWriter::new(Vec::new());
+    let written = writer.write(row).and_then(|()| writer.finish());
+    match written {
+        Ok(()) => writer.into_inner().trim_ascii_end().to_vec(),
+        Err(error) => format!("the row cannot be shown: {error}").into_bytes(),
+    }
+}

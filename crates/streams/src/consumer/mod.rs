@@ -1,0 +1,26 @@
+//! Consumers: named readers of one table's change feed, each with a cursor in the lake.
+//!
+//! A pass observes ([`observe`]), decides (`pintail_core::stream`), reads the span once into bounded windows ([`read`]),
+//! decodes them on several threads ([`decoding`]), and commits rows, rollups, dead letters and cursor together ([`write`]).
+//! Invariant: all that a consumer keeps between two passes can be read again from the lake and its guard.
+
+mod begin;
+mod decoding;
+mod gaps;
+mod heal;
+mod lease;
+mod observe;
+mod outcome;
+mod pass;
+mod read;
+mod report;
+mod shard;
+mod source;
+mod tables;
+mod write;
+
+pub use lease::{Holder, Ownership};
+pub use outcome::{Landed, Pass, PassError, Phases};
+pub use pass::{Consumer, system_now};
+pub use shard::Shard;
+pub use source::{Source, Spec, Start};

@@ -1,0 +1,154 @@
+//! A decoder small enough to see what it does: `data` is `name=value;name=value`, and each pair is a reading.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray as _, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::datatypes::TimestampMicrosecondType;
+use pintail_core::schema::{Column, Schema};
+use pintail_core::sql::Statement;
+use pintail_streams::{Dead, Decoded, Decoder, Identity, Rollup, Target};
+
+/// The source: what the decoder reads, and a column more.
+pub const SOURCE: &str =
+    "CREATE TABLE lake.main.raw (subject VARCHAR, \"time\" TIMESTAMPTZ, id VARCHAR, data VARCHAR, note VARCHAR)";
+
+/// Reads pairs. A value that is no number is a dead part; `panic` panics.
+pub struct Pairs {
+    pub version: u32,
+    pub has_rollup: bool,
+}
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self { version: 1, has_rollup: true }
+    }
+}
+
+fn columns() -> Vec<Column> {
+    let columns = [
+        ("subject", "VARCHAR"),
+        ("id", "VARCHAR"),
+        ("name", "VARCHAR"),
+        ("timestamp", "TIMESTAMP WITH TIME ZONE"),
+        ("value", "DOUBLE"),
+        ("decoder_version", "UINTEGER"),
+    ];
+    Schema::of(&columns).columns
+}
+
+impl Decoder for Pairs {
+    fn name(&self) -> &str {
+        "pairs"
+    }
+
+    fn version(&self) -> u32 {
+        self.version
+    }
+
+    fn reads(&self) -> Vec<String> {
+        ["subject", "time", "id", "data"].map(str::to_owned).into()
+    }
+
+    fn targets(&self) -> Vec<Target> {
+        let identity = ["subject", "id", "name", "timestamp"].map(str::to_owned).into();
+        vec![Target {
+            table: "readings".to_owned(),
+            columns: columns(),
+            identity: Identity {
+                columns: identity,
+                time: Some("timestamp".to_owned()),
+                version: Some("decoder_version".to_owned()),
+            },
+            partitioned_by: ["year", "month", "day"].map(|part| format!("{part}(\"timestamp\")")).into(),
+            sorted_by: vec!["subject".to_owned()],
+            rollup: self.has_rollup.then(|| Box::new(Counts) as Box<dyn Rollup>),
+        }]
+    }
+
+    fn decode(&self, batch: &RecordBatch, _: i64) -> Decoded {
+        let text = |index: usize| batch.column(index).as_string::<i32>();
+        let times = batch.column(1).as_primitive::<TimestampMicrosecondType>();
+        let (mut rows, mut dead) = (Vec::new(), Vec::new());
+        for row in 0..batch.num_rows() {
+            let data = text(3).value(row);
+            assert!(data != "panic", "the data says so");
+            for (index, pair) in data.split(';').enumerate() {
+                match pair.split_once('=').map(|(name, value)| (name, value.parse::<f64>())) {
+                    Some((name, Ok(value))) => {
+                        rows.push((text(0).value(row), text(2).value(row), name, times.value(row), value));
+                    }
+                    _ => dead.push(Dead {
+                        row,
+                        part: Some(format!("pairs[{index}]")),
+                        reason: format!("expected name=number, not `{pair}`"),
+                        raw: pair.as_bytes().to_vec(),
+                    }),
+                }
+            }
+        }
+        let strings = |of: fn(&(&str, &str, &str, i64, f64)) -> String| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| Some(of(row))).collect::<StringArray>())
+        };
+        let when: TimestampMicrosecondArray = rows.iter().map(|row| Some(row.3)).collect();
+        let decoded = RecordBatch::try_from_iter([
+            ("subject", strings(|row| row.0.to_owned())),
+            ("id", strings(|row| row.1.to_owned())),
+            ("name", strings(|row| row.2.to_owned())),
+            ("timestamp", Arc::new(when.with_timezone("UTC")) as ArrayRef),
+            ("value", Arc::new(rows.iter().map(|row| row.4).collect::<Float64Array>())),
+            ("decoder_version", Arc::new(rows.iter().map(|_| self.version).collect::<UInt32Array>())),
+        ]);
+        Decoded { rows: vec![decoded.unwrap()], dead }
+    }
+}
+
+/// Counts the readings of each subject.
+pub struct Counts;
+
+impl Rollup for Counts {
+    fn table(&self) -> &str {
+        "counts"
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        Schema::of(&[("subject", "VARCHAR"), ("readings", "BIGINT")]).columns
+    }
+
+    fn key(&self) -> Vec<String> {
+        vec!["subject".to_owned()]
+    }
+
+    fn sorted_by(&self) -> Vec<String> {
+        vec!["subject".to_owned()]
+    }
+
+    fn fold(&self, _: &str, fresh: &str, rollup: &str) -> Vec<Statement> {
+        let sum = format!(
+            "CREATE OR REPLACE TEMP TABLE _pt_sum AS SELECT subject, sum(readings)::BIGINT AS readings FROM (
+             SELECT subject, count(*) AS readings FROM {fresh} GROUP BY subject
+             UNION ALL SELECT subject, readings FROM {rollup} WHERE subject IN (SELECT subject FROM {fresh})
+             ) GROUP BY subject"
+        );
+        let delete = format!("DELETE FROM {rollup} WHERE subject IN (SELECT subject FROM {fresh})");
+        let insert = format!("INSERT INTO {rollup} SELECT * FROM _pt_sum");
+        let check = format!(
+            "SELECT CASE WHEN count(*) = count(DISTINCT subject) THEN 0 ELSE error('a subject has two rows') END FROM {rollup}"
+        );
+        vec![
+            Statement::new("add up", sum),
+            Statement::new("take the older rows out", delete),
+            Statement::new("put the sums in", insert),
+            Statement::new("check", check),
+        ]
+    }
+
+    fn retire(&self, _: &str, _: &str, _: &str) -> Vec<Statement> {
+        Vec::new()
+    }
+
+    fn recompute(&self, base: &str) -> String {
+        format!("SELECT subject, count(*) AS readings FROM {base} AS b GROUP BY subject")
+    }
+}
