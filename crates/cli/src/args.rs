@@ -114,6 +114,8 @@ pub enum Command {
     Unpin(commands::pins::UnpinArgs),
     /// List the pins, who holds them and why
     Pins(commands::pins::PinsArgs),
+    /// Take events in: CloudEvents over HTTP, NATS and Kafka
+    Ingest(commands::ingest::IngestArgs),
     /// Check every invariant of a lake: files, rows, stamps, pins, consumers
     Audit(commands::audit::AuditArgs),
     /// Look at a lake as a whole

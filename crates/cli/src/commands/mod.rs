@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod explain;
 pub mod graph;
 pub mod history;
+pub mod ingest;
 pub mod init;
 pub mod lake;
 pub mod list;
@@ -54,6 +55,7 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Pin(args) => pins::pin(&args, app),
         Command::Unpin(args) => pins::unpin(&args, app),
         Command::Pins(args) => pins::list(&args, app),
+        Command::Ingest(args) => ingest::run(&args, app),
         Command::Audit(args) => audit::run(&args, app),
         Command::Lake(args) => lake::run(&args, app),
         Command::Maintain(args) => maintain::run(&args, app),

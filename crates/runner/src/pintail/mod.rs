@@ -190,7 +190,8 @@ impl Pintail {
         self.runtime.block_on(future)
     }
 
-    pub(crate) fn instance_options(&self, slots: u64) -> InstanceOptions {
+    /// Returns how an instance is opened that has one of `slots` parts of the memory.
+    pub fn instance_options(&self, slots: u64) -> InstanceOptions {
         let run = &self.project.project.config.run;
         InstanceOptions {
             extensions: self.settings.extensions.clone(),

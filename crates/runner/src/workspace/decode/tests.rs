@@ -241,7 +241,6 @@ fn mistakes_in_profiles_that_are_not_selected_are_found() {
         2:13 P004 0: `slots` must be at least 1, found `0`
         4:5 P002 slot: unknown key `slot` in [run] (did you mean `slots`?)
         5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `project`, `lake`, `store`, `run`, `maintain`, `ingest`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`, `schema_suffix`)
-    "#]chema_suffix`)
     "#]];
     expected.assert_eq(&print(text, &read(text, None).1));
     expected.assert_eq(&print(text, &read(text, Some("a")).1));
@@ -639,8 +638,11 @@ from = "middle"
             16:8 P004 "middle": `from` must be `start` or `end`, found `middle`
         "#]],
     );
-    check("[ingest]\nlisten = \"0.0.0.0:80\"\n", expect![[r#"
+    check(
+        "[ingest]\nlisten = \"0.0.0.0:80\"\n",
+        expect![[r#"
         1:2 P575 ingest: ingest would listen on 0.0.0.0:80 and take events from anybody (add `tokens = ["${INGEST_TOKEN}"]` or a `client_ca`; `open = true` says that it is meant)
-    "#]]);
+    "#]],
+    );
     check("[ingest]\nlisten = \"0.0.0.0:80\"\nopen = true\n", expect![[""]]);
 }
