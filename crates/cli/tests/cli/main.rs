@@ -5,6 +5,7 @@
 mod backfills;
 mod explain;
 mod failing_steps;
+mod ingest;
 mod interrupt;
 mod json;
 mod lifecycle;
