@@ -21,7 +21,8 @@ fn start(project: &Project, fault: &str) -> (Running, String) {
     let running = pintail(project).words("ingest --listen 127.0.0.1:0").fault(fault).start();
     running.wait_for_talk("events go to");
     let talk = running.talk();
-    let address = talk.split_once("http://").unwrap().1.split(',').next().unwrap().to_owned();
+    let address = talk.split_once("http://").and_then(|(_, rest)| rest.split(',').next());
+    let address = address.unwrap_or_else(|| panic!("{talk}")).to_owned();
     (running, address)
 }
 
@@ -54,7 +55,7 @@ fn stop(running: Running) -> Outcome {
 
 fn query(project: &Project, sql: &str) -> Vec<serde_json::Value> {
     let printed = pintail(project).args(["query", "--json", "--limit", "1000000", sql]).run().expect_ok().raw_stdout;
-    let answer: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&printed).expect("the answer is JSON");
     answer["rows"].as_array().or(answer.as_array()).unwrap_or_else(|| panic!("{printed}")).clone()
 }
 
