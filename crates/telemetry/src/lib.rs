@@ -11,4 +11,5 @@ pub mod log;
 pub mod raw;
 pub mod rollup;
 pub mod sink;
+pub mod sources;
 pub mod subject;

@@ -80,6 +80,8 @@ pub struct NatsConfig {
     pub token: Option<SecretString>,
     /// A message that is delivered more often than this without landing is a dead letter.
     pub max_tries: u32,
+    /// After so long the server delivers again what has not landed.
+    pub ack_wait: Duration,
 }
 
 /// Topics of Kafka.

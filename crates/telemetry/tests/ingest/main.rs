@@ -5,3 +5,4 @@
 mod harness;
 mod layout;
 mod sink;
+mod sources;

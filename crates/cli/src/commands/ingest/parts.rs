@@ -8,8 +8,11 @@ use pintail_streams::Writer;
 use pintail_telemetry::blob::{Blobs, KeyRing};
 use pintail_telemetry::raw::RawTable;
 use pintail_telemetry::sink::FlushPolicy;
+use pintail_telemetry::sources::{KafkaOptions, NatsOptions, SourceContext};
+use tokio::runtime::Handle;
 
 use crate::app::App;
+use crate::environment::now;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -49,6 +52,39 @@ impl<'a> Parts<'a> {
         let config = self.config();
         let age_micros = i64::try_from(config.flush_age.as_micros()).unwrap_or(i64::MAX);
         FlushPolicy { rows: config.flush_rows, bytes: config.flush_bytes.0, age_micros }
+    }
+
+    /// Returns what a source needs beside its broker.
+    pub fn source_context(&self, runtime: Handle) -> Result<SourceContext, Failure> {
+        let (policy, blobs) = (self.policy(), Some(self.blobs()?));
+        Ok(SourceContext { policy, blobs, runtime, now: || now().timestamp_micros() })
+    }
+
+    /// Returns how many sinks write the lake at once, which share the memory.
+    pub fn sinks(&self) -> u64 {
+        let config = self.config();
+        1 + u64::from(config.nats.is_some()) + u64::from(config.kafka.is_some())
+    }
+
+    /// Returns `[ingest.nats]`, when it is there.
+    pub fn nats(&self) -> Option<NatsOptions> {
+        let nats = self.config().nats.as_ref()?;
+        Some(NatsOptions {
+            url: nats.url.clone(),
+            token: nats.token.clone(),
+            stream: nats.stream.clone(),
+            consumer: nats.consumer.clone(),
+            subject: nats.subject.clone(),
+            max_tries: nats.max_tries,
+            ack_wait: nats.ack_wait,
+        })
+    }
+
+    /// Returns `[ingest.kafka]`, when it is there.
+    pub fn kafka(&self) -> Option<KafkaOptions> {
+        let kafka = self.config().kafka.as_ref()?;
+        let (brokers, topics) = (kafka.brokers.clone(), kafka.topics.clone());
+        Some(KafkaOptions { brokers, topics, from_start: kafka.from_start })
     }
 
     /// Returns the store of large payloads.

@@ -12,9 +12,10 @@ use pintail_server::ingest::{IngestOptions, IngestRoutes, Tokens};
 use pintail_server::listen::{Listener, Tls};
 use pintail_telemetry::intake::Intake;
 use pintail_telemetry::log::{Log, LogOptions};
-use pintail_telemetry::sink::{LogSink, LogSinkError};
+use pintail_telemetry::sink::LogSink;
+use pintail_telemetry::sources::{KafkaSource, NatsSource};
 use serde_json::json;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 
 use super::parts::Parts;
@@ -34,7 +35,7 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
     let config = parts.config();
     let options = LogOptions { path: config.log.clone(), limit: config.log_limit.0 };
     let log = runtime.block_on(Log::open(&options)).map_err(|error| broken(&error))?;
-    let writer = parts.writer(1)?;
+    let writer = parts.writer(parts.sinks())?;
     let sink = LogSink::open(writer, parts.table(), log.clone(), parts.policy(), runtime.handle().clone());
     let sink = sink.map_err(|error| broken(&error))?;
     let listener = Listener::bind(listen.unwrap_or(config.listen), tls(&parts).as_ref());
@@ -51,9 +52,43 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
         let _entered = runtime.enter();
         stop_on_signal()?
     };
+    let sources = sources(&parts, runtime.handle(), &stop)?;
     tell(&parts, &listener.url(), log.held());
     let serving = Serving { runtime, log, routes, stop };
-    serving.run(listener, sink)
+    serving.run(listener, sink, sources)
+}
+
+/// What runs on a thread of its own until the server stops.
+type Work = JoinHandle<Result<(), Failure>>;
+
+/// Starts the brokers that `[ingest]` names; one that ends before it is asked to ends the server too.
+fn sources(parts: &Parts<'_>, runtime: &Handle, stop: &watch::Sender<bool>) -> Result<Vec<Work>, Failure> {
+    let mut running: Vec<Work> = Vec::new();
+    if let Some(options) = parts.nats() {
+        let (writer, context) = (parts.writer(parts.sinks())?, parts.source_context(runtime.clone())?);
+        let source = NatsSource::open(writer, parts.table(), &options, context).map_err(|error| broken(&error))?;
+        parts.app.terminal.talk(&format!("reading stream {} of NATS", options.stream));
+        running.push(start(stop, move |stopped| source.run(stopped).map_err(|error| broken(&error))));
+    }
+    if let Some(options) = parts.kafka() {
+        let (writer, context) = (parts.writer(parts.sinks())?, parts.source_context(runtime.clone())?);
+        let source = KafkaSource::open(writer, parts.table(), &options, context).map_err(|error| broken(&error))?;
+        parts.app.terminal.talk(&format!("reading {} of Kafka", options.topics.join(", ")));
+        running.push(start(stop, move |stopped| source.run(stopped).map_err(|error| broken(&error))));
+    }
+    Ok(running)
+}
+
+/// Starts `work` on a thread of its own, whose end, also by a panic, stops everything else.
+fn start(
+    stop: &watch::Sender<bool>,
+    work: impl FnOnce(watch::Receiver<bool>) -> Result<(), Failure> + Send + 'static,
+) -> Work {
+    let (stop, stopped) = (StopOnDrop(stop.clone()), stop.subscribe());
+    std::thread::spawn(move || {
+        let _stop = stop;
+        work(stopped)
+    })
 }
 
 struct Serving {
@@ -64,10 +99,10 @@ struct Serving {
 }
 
 impl Serving {
-    fn run(self, listener: Listener, sink: LogSink) -> Result<Exit, Failure> {
+    fn run(self, listener: Listener, sink: LogSink, sources: Vec<Work>) -> Result<Exit, Failure> {
         // The sink goes on after the server has stopped, until the log is empty.
         let (sink_stop, sink_stopped) = watch::channel(false);
-        let sinking = self.start_sink(sink, sink_stopped);
+        let sinking = start(&self.stop, move |_| sink.run(sink_stopped).map_err(|error| broken(&error)));
         let mut stopped = self.stop.subscribe();
         let routes = self.routes.clone();
         self.runtime.spawn(async move {
@@ -75,27 +110,22 @@ impl Serving {
             routes.drain();
         });
         let served = self.runtime.block_on(listener.serve(self.routes.router(), self.stop.subscribe()));
+        // A server that failed takes the others with it.
+        self.stop.send_replace(true);
+        let ended: Vec<Result<(), Failure>> = sources.into_iter().map(end_of).collect();
         sink_stop.send_replace(true);
-        let sunk = sinking.join();
+        let sunk = end_of(sinking);
         self.runtime.block_on(self.log.close());
         served.map_err(|error| broken(&error))?;
-        match sunk {
-            Ok(Ok(())) => Ok(Exit::Ok),
-            Ok(Err(error)) => Err(broken(&error)),
-            Err(_) => Err(Failure::internal(
-                "the sink panicked; what was answered is in the log, and lands at the next start",
-            )),
-        }
+        sunk?;
+        ended.into_iter().collect::<Result<(), Failure>>()?;
+        Ok(Exit::Ok)
     }
+}
 
-    /// Starts the sink on a thread of its own; where it ends before it is asked to, the server ends too.
-    fn start_sink(&self, sink: LogSink, stopped: watch::Receiver<bool>) -> JoinHandle<Result<(), LogSinkError>> {
-        let stop = StopOnDrop(self.stop.clone());
-        std::thread::spawn(move || {
-            let _stop = stop;
-            sink.run(stopped)
-        })
-    }
+fn end_of(work: Work) -> Result<(), Failure> {
+    let panicked = "a part of ingest panicked; what was answered is in the log, and lands at the next start";
+    work.join().unwrap_or_else(|_| Err(Failure::internal(panicked)))
 }
 
 /// Also when the thread panics.

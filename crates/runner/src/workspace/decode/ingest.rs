@@ -1,6 +1,7 @@
 //! `[ingest]`, `[ingest.nats]` and `[ingest.kafka]`: read, and held against what goes together.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use pintail_core::diagnostic::{Code, nearest};
 use pintail_core::id::LakeName;
@@ -35,7 +36,7 @@ const KEYS: [&str; 20] = [
     "kafka",
 ];
 
-const NATS_KEYS: [&str; 6] = ["url", "stream", "consumer", "subject", "token", "max_tries"];
+const NATS_KEYS: [&str; 7] = ["url", "stream", "consumer", "subject", "token", "max_tries", "ack_wait"];
 
 const KAFKA_KEYS: [&str; 3] = ["brokers", "topics", "from"];
 
@@ -187,12 +188,13 @@ impl Decoder<'_> {
         let subject = text(self, "subject");
         let token = self.reader.secret(table, "token");
         let max_tries = self.reader.positive(table, "max_tries").map_or(10, |tries| tries.get());
+        let ack_wait = self.duration(table, "ack_wait").unwrap_or(Duration::from_secs(60));
         let url = match url {
             Some(url) if url.from_environment => self.reader.secrets.wrap(&url.value),
             Some(url) => SecretString::from(url.value),
             None => SecretString::from("nats://127.0.0.1:4222"),
         };
-        Some(NatsConfig { url, stream: stream?, consumer, subject, token, max_tries })
+        Some(NatsConfig { url, stream: stream?, consumer, subject, token, max_tries, ack_wait })
     }
 
     fn kafka(&mut self, table: &Table) -> Option<KafkaConfig> {
