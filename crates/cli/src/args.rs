@@ -122,6 +122,8 @@ pub enum Command {
     Lake(commands::lake::LakeArgs),
     /// Merge small files, expire what nobody needs, and delete its files
     Maintain(commands::maintain::MaintainArgs),
+    /// Consume change feeds: decode what has come, look, reset, replay
+    Consume(commands::consume::ConsumeArgs),
     /// Run the data tests on what is committed
     Test(commands::test::TestArgs),
     /// Take over a table that something else made

@@ -7,6 +7,7 @@ use std::thread;
 use indicatif::MultiProgress;
 use pintail_runner::executors::Cancel;
 use pintail_runner::with_sources;
+use pintail_streams::service::Stop;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -35,6 +36,21 @@ pub fn listen_between_rounds() -> Result<Receiver<()>, Failure> {
         });
     });
     Ok(receiver)
+}
+
+/// Lets the user end consumers: the first signal ends them between two windows, the second ends the process at once.
+pub fn listen_to_stop(stop: Stop) -> Result<(), Failure> {
+    let (runtime, (mut interrupt, mut terminate)) = signals()?;
+    thread::spawn(move || {
+        runtime.block_on(async {
+            wait(&mut interrupt, &mut terminate).await;
+            say("stopping: what is not committed is read again the next time; again to exit at once");
+            stop.stop();
+            wait(&mut interrupt, &mut terminate).await;
+            std::process::exit(Exit::Failed as i32);
+        });
+    });
+    Ok(())
 }
 
 fn signals() -> Result<(Runtime, (Signal, Signal)), Failure> {

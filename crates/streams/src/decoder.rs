@@ -24,6 +24,12 @@ pub trait Decoder: Send + Sync {
     /// The tables that are written, in the order of [`Decoded::rows`].
     fn targets(&self) -> Vec<Target>;
 
+    /// The columns by which a row of a target names the row of the source that it came from, as (target's, source's); none
+    /// when rows do not say.
+    fn parent(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// Brings in what rows only point to, such as a payload in a blob store; the one place where a decoder does IO.
     ///
     /// Called once per batch, before [`Self::decode`], which gets what this returns; columns may be added behind those of

@@ -5,12 +5,15 @@
 //! guard. What to do is decided in `pintail_core::stream`; here it is done. The store is never seen from here, and what
 //! an event means is up to a [`Decoder`].
 
+pub mod audit;
 pub mod commit;
 pub mod consumer;
+pub mod cursors;
 pub mod dead_letter;
 pub mod decoder;
 pub mod position;
 pub mod rollup;
+pub mod service;
 pub mod writer;
 
 pub use commit::{Commit, Outcome};

@@ -6,7 +6,7 @@
 
 use indoc::formatdoc;
 use pintail_core::schema::Column;
-use pintail_core::sql::{Ident, Statement};
+use pintail_core::sql::{Ident, Literal, Statement};
 
 /// A rollup: its table, and the statements that keep it.
 ///
@@ -49,6 +49,31 @@ pub trait Rollup: Send + Sync {
         ]
     }
 
+    /// The statements that make the rows of the keys in `touched`, a relation with the columns of the key, anew; sent in the
+    /// transaction that replaced or deleted rows of `base`, after it did: what an older version of a decoder wrote cannot be
+    /// folded out.
+    fn refresh(&self, base: &str, touched: &str, rollup: &str) -> Vec<Statement> {
+        let key = self.key();
+        let is_touched = |rows: &str| {
+            format!(
+                "EXISTS (\n  SELECT 1\n  FROM {touched} AS _pt_touched\n  WHERE {}\n)",
+                same(&key, "_pt_touched", rows)
+            )
+        };
+        let part = format!("(\nSELECT *\nFROM {base} AS _pt_base\nWHERE {}\n)", is_touched("_pt_base"));
+        let rows = format!("CREATE OR REPLACE TEMP TABLE {REFRESHED} AS\n{}", self.recompute(&part));
+        let delete = format!("DELETE FROM {rollup} AS _pt_rollup\nWHERE {}", is_touched("_pt_rollup"));
+        vec![
+            Statement::new("make the rows of touched keys anew", rows),
+            Statement::new("take the touched keys out of the rollup", delete),
+            Statement::new(
+                "put the touched keys into the rollup",
+                format!("INSERT INTO {rollup} BY NAME\nSELECT *\nFROM {REFRESHED}"),
+            ),
+            prove_keys(self.table(), &key, rollup, REFRESHED),
+        ]
+    }
+
     /// The query whose one row says how far `rollup` is from its truth: the BIGINT columns `missing`, `extra` and
     /// `different`, as in [`Drift`].
     fn check(&self, base: &str, rollup: &str) -> String {
@@ -60,8 +85,7 @@ pub trait Rollup: Send + Sync {
             .filter(|name| !names(&key).contains(name))
             .map(|name| format!("_pt_is.{name} IS DISTINCT FROM _pt_should.{name}"))
             .collect();
-        let same_key: Vec<String> =
-            names(&key).into_iter().map(|name| format!("_pt_is.{name} = _pt_should.{name}")).collect();
+        let same_key = same(&key, "_pt_is", "_pt_should");
         let (all, key) = (names(&columns).join(", "), names(&key).join(", "));
         // The copies of a key beyond the first are extra, whatever they hold.
         formatdoc! {"
@@ -84,9 +108,53 @@ pub trait Rollup: Send + Sync {
               AND _pt_is._pt_copy = _pt_should._pt_copy",
             recompute = self.recompute(base),
             differs = differs.join("\n                OR "),
-            same_key = same_key.join("\n              AND "),
         }
     }
+}
+
+/// The rows of touched keys, made anew.
+const REFRESHED: &str = "_pt_refreshed";
+
+/// Returns the condition that two relations have one key.
+fn same(key: &[String], one: &str, other: &str) -> String {
+    let parts: Vec<String> =
+        key.iter().map(Ident::new).map(|column| format!("{one}.{column} = {other}.{column}")).collect();
+    parts.join(" AND ")
+}
+
+/// Returns the statement that fails unless each key of `touched`, a relation, has exactly one row in `rollup`; `name` is
+/// the rollup's, for people.
+///
+/// A delete that hits nothing looks like success, and a key would be there twice for ever. The answer is looked at inside
+/// the transaction, which then ends without a commit.
+pub fn prove_keys(name: &str, key: &[String], rollup: &str, touched: &str) -> Statement {
+    let message = Literal::new(format!(
+        "the rollup `{name}` does not have exactly one row per touched key; nothing was committed, and `pintail consume \
+         rebuild` makes it anew from its base (keys touched, rows found): "
+    ));
+    let columns: Vec<String> = key.iter().map(|column| Ident::new(column).to_string()).collect();
+    let sql = formatdoc! {"
+        SELECT CASE
+          WHEN _pt_touched = _pt_found THEN _pt_found
+          ELSE error({message} || _pt_touched || ', ' || _pt_found)
+        END
+        FROM (
+          SELECT
+            (SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {touched})) AS _pt_touched,
+            (
+              SELECT count(*)
+              FROM {rollup} AS _pt_rollup
+              WHERE EXISTS (
+                SELECT 1
+                FROM {touched} AS _pt_rows
+                WHERE {same}
+              )
+            ) AS _pt_found
+        )",
+        columns = columns.join(", "),
+        same = same(key, "_pt_rows", "_pt_rollup"),
+    };
+    Statement::new("prove that each touched key has one row", sql)
 }
 
 /// How far a rollup is from its truth, in keys.

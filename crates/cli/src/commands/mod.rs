@@ -5,6 +5,7 @@ pub mod audit;
 pub mod backfill;
 pub mod check;
 pub mod completions;
+pub mod consume;
 pub mod diff;
 pub mod doctor;
 pub mod explain;
@@ -59,6 +60,7 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Audit(args) => audit::run(&args, app),
         Command::Lake(args) => lake::run(&args, app),
         Command::Maintain(args) => maintain::run(&args, app),
+        Command::Consume(args) => consume::run(&args, app),
         Command::Test(args) => test::run(&args, app),
         Command::Adopt(args) => adopt::run(&args, app),
         Command::State(args) => state::run(&args, app),

@@ -19,3 +19,18 @@ pub use gap::{Gap, GapPolicy, Passage};
 pub use permit::{Part, Permit};
 pub use touch::{Kinds, Touch, touch};
 pub use window::{WindowCount, WindowLimits};
+
+/// The decoders that `decoder = "…"` of a consumer may name; what each does is in the crate `telemetry`.
+pub const DECODERS: [&str; 1] = ["cloudevents-default"];
+
+/// Returns what is wrong with `name` as the name of a consumer: it is part of the names of tables and of files.
+pub fn problem_of_consumer_name(name: &str) -> Option<&'static str> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    match name {
+        "" => Some("it is empty"),
+        _ if 63 < name.len() => Some("it is longer than 63 characters"),
+        _ if !name.starts_with(|c: char| c.is_ascii_lowercase()) => Some("it begins with no lower-case letter"),
+        _ if !name.chars().all(is_plain) => Some("it has a character that is no lower-case letter, digit, `_` or `-`"),
+        _ => None,
+    }
+}

@@ -50,7 +50,7 @@ impl Pintail {
         let old = self.old_versions(location)?;
         let (session, alias) = (&old.session, old.alias());
         let guard = self.guard(location)?;
-        let (_, standings) = self.holds(&guard, config.stale)?;
+        let (_, standings) = self.holds(&guard, (session, &alias), config.stale)?;
         let passed = self.runtime.block_on(guard.passed_consumers()).map_err(EngineError::from)?;
         let snapshots = lake::snapshots(session, &alias)?;
         let now = (self.settings.now)().timestamp_micros();

@@ -180,6 +180,11 @@ impl Pintail {
         Ok(lake.exists()?.then_some(lake))
     }
 
+    /// Returns what tests ask for between two steps.
+    pub fn faults(&self) -> &Faults {
+        &self.settings.faults
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Store {
         &self.store
@@ -190,7 +195,7 @@ impl Pintail {
         self.runtime.block_on(future)
     }
 
-    /// Returns how an instance is opened that has one of `slots` parts of the memory.
+    /// Returns how an instance is opened when `slots` of them share what the process may use.
     pub fn instance_options(&self, slots: u64) -> InstanceOptions {
         let run = &self.project.project.config.run;
         InstanceOptions {

@@ -13,6 +13,7 @@ use pintail_core::id::{LakeName, ProjectName};
 use secrecy::SecretString;
 
 use super::catalog::{Catalog, StoreUrl};
+use super::consumer::ConsumerConfig;
 use super::ingest::IngestConfig;
 use super::secrets::Secrets;
 use super::size::ByteSize;
@@ -34,6 +35,8 @@ pub struct Config {
     pub run: RunConfig,
     /// How lakes are looked after.
     pub maintain: MaintainConfig,
+    /// Consumers of change feeds, by name.
+    pub consumers: BTreeMap<String, ConsumerConfig>,
     /// How events are taken in.
     pub ingest: IngestConfig,
     /// Postgres databases.
@@ -275,6 +278,7 @@ impl Config {
             store: StoreUrl::Sqlite { path: root.join(".pintail/store.sqlite") },
             run: RunConfig::embedded(root),
             maintain: MaintainConfig::default(),
+            consumers: BTreeMap::new(),
             ingest: IngestConfig::embedded(root),
             datatables: BTreeMap::new(),
             object_stores: BTreeMap::new(),

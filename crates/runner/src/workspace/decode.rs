@@ -3,6 +3,7 @@
 //! Invariant: the result is always complete; what could not be read has its default and a diagnostic. Profiles that are
 //! not selected, and values that the selected one overrides, are checked for shape, but their variables may be unset.
 
+pub(super) mod consumer;
 mod ingest;
 mod maintain;
 
@@ -31,12 +32,13 @@ use super::toml_tree::{self, Node, Table, Value};
 pub const CONFIG_FILE: &str = "pintail.toml";
 
 /// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "project",
     "lake",
     "store",
     "run",
     "maintain",
+    "consumer",
     "ingest",
     "datatable",
     "object_store",
@@ -223,6 +225,7 @@ impl Decoder<'_> {
         self.store(table, &mut config);
         self.run(table, &mut config.run);
         self.maintain(table, &mut config.maintain);
+        self.consumers(table, &mut config);
         self.datatables(table, &mut config);
         self.object_stores(table, &mut config);
         self.volumes(table, &mut config);

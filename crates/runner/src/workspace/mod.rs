@@ -5,6 +5,7 @@
 
 mod catalog;
 mod config;
+mod consumer;
 mod decode;
 mod environment;
 mod ingest;
@@ -21,6 +22,8 @@ pub use config::{
     Broker, BrokerKind, Config, DataPath, Datatable, Deferred, Lake, ObjectStore, Packages, RunConfig, Setting,
     Variable, Volume,
 };
+pub use consumer::ConsumerConfig;
+pub use decode::consumer::parse_start;
 pub use decode::{CONFIG_FILE, ConfigSource, read_config};
 pub use environment::Environment;
 pub use ingest::{IngestConfig, KafkaConfig, NatsConfig, TlsFiles};

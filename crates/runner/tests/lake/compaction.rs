@@ -122,6 +122,24 @@ fn deleted_rows_leave_their_files_unless_a_consumer_would_see_it() {
     );
 
     pintail.block_on(guard.forget_consumer("decode")).unwrap();
+    // The same consumer, known by the cursor in the lake alone: of this table, and then of another.
+    let id = crate::harness::facts(&pintail, "d").id;
+    let cursor = |table: i64| {
+        foreign(&pintail, "CREATE SCHEMA IF NOT EXISTS _pintail");
+        foreign(
+            &pintail,
+            &format!(
+                "CREATE OR REPLACE TABLE _pintail.cursor_decode AS SELECT '{}' AS position, 'ducklake://main/d#{table}' AS \
+                 source, 0::BIGINT AS token, now() AS updated_at",
+                head(&pintail)
+            ),
+        );
+    };
+    cursor(id.0);
+    let left = of(&maintain(&pintail, &compaction()), "d").left.clone().unwrap();
+    assert!(left.contains("consumer decode reads its change feed, which rewriting would fill"), "{left}");
+    assert_eq!(maintain(&pintail, &compaction()).consumers[0].progress.consumer, "decode");
+    cursor(crate::harness::facts(&pintail, "other").id.0);
     let before = query(&pintail, "FROM d ORDER BY ALL", None);
     let done = maintain(&pintail, &compaction());
     assert_eq!(of(&done, "d").rewritten, Some(Compacted { files_before: 2, files_after: 2 }));

@@ -3,13 +3,13 @@
 use std::num::NonZeroUsize;
 
 use pintail_core::diagnostic::nearest;
-use pintail_core::id::{SnapshotId, TableId};
+use pintail_core::id::TableId;
 use pintail_engine::lake;
 
 use super::observe::cursor_of;
 use super::outcome::PassError;
 use super::pass::Consumer;
-use super::source::{Source, Start, table_of};
+use super::source::{Source, table_of};
 use super::tables;
 use crate::commit::begin_at;
 use crate::dead_letter;
@@ -26,11 +26,7 @@ impl Consumer<'_> {
         let is_source =
             |live: &&lake::LiveTable| live.schema.eq_ignore_ascii_case(schema) && live.name.eq_ignore_ascii_case(table);
         let Some(live) = tables.iter().find(is_source) else { return Ok(None) };
-        let start = match self.spec.start {
-            Start::Earliest => SnapshotId(live.since.0 - 1),
-            Start::Head => lake::head(self.writer.session(), self.writer.alias())?,
-            Start::After(snapshot) => snapshot,
-        };
+        let start = self.start_of(self.spec.start, live)?;
         let text = self.spec.source_text(&self.writer.lake().name, live.id);
         let position = begin_at(self.writer, &self.by(), &self.spec.cursor(), &start.to_string(), &text)?;
         self.report(cursor_of(&position)?, false)?;

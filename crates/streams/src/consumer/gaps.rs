@@ -43,7 +43,7 @@ impl Consumer<'_> {
             decoder: None,
         };
         let staged = dead_letter::stage(self.writer.session(), &[letter])?;
-        let permit = passage.permit(Part::Last, self.ownership.token());
+        let permit = passage.permit(Part::Last, self.token());
         let (from, to) = (permit.from().to_string(), permit.to().to_string());
         let change = Move { from: &from, to: &to, source: &position.source, token: permit.token() };
         let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };

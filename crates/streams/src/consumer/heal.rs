@@ -17,7 +17,7 @@ impl Consumer<'_> {
         let mut pauses = backon::BackoffBuilder::build(patience());
         loop {
             let Some(found) = position::read(self.writer, &self.spec.cursor())? else { return Ok(()) };
-            let change = Move { from: &found.at, to: &found.at, source: &found.source, token: self.ownership.token() };
+            let change = Move { from: &found.at, to: &found.at, source: &found.source, token: self.token() };
             let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };
             let outcome = commit(
                 self.writer,
@@ -29,20 +29,20 @@ impl Consumer<'_> {
                 Outcome::Committed { .. } => return Ok(()),
                 Outcome::Refused(error) => return Err(error.into()),
                 Outcome::Retry(error) | Outcome::Unknown(error) => error,
-                Outcome::Moved { .. } if !self.ownership.holds()? => {
+                Outcome::Moved { .. } if !self.holds()? => {
                     return Err(PassError::LeaseLost { consumer: self.spec.name.clone() });
                 }
                 Outcome::Moved { .. } => EngineError::NotCommitted { attempt: self.by() },
             };
             match pauses.next() {
-                Some(pause) => std::thread::sleep(pause),
+                Some(pause) => self.pause(pause)?,
                 None => return Err(error.into()),
             }
         }
     }
 }
 
-pub(super) fn rebuild(target: &PreparedTarget) -> Vec<Statement> {
+fn rebuild(target: &PreparedTarget) -> Vec<Statement> {
     match (&target.target.rollup, &target.rollup) {
         (Some(rollup), Some(table)) => rollup.rebuild(&target.base_of_shard, &table.to_string()),
         _ => Vec::new(),

@@ -34,6 +34,8 @@ pub struct Landed {
     pub written: Vec<(String, u64)>,
     /// Decoded rows that were there already.
     pub duplicates: u64,
+    /// Rows that an older version of the decoder had written and that were replaced.
+    pub replaced: u64,
     /// New dead letters.
     pub letters: u64,
     /// Commits.
@@ -142,6 +144,14 @@ pub enum PassError {
         /// What is wrong.
         what: String,
     },
+    /// The consumer has no cursor yet.
+    #[error(
+        "consumer `{consumer}` has never run, so there is nothing to read again; run `pintail consume run {consumer}` first"
+    )]
+    NeverRun {
+        /// The consumer.
+        consumer: String,
+    },
     /// A target cannot take the rows.
     #[error("table `{table}` cannot take the decoded rows: {what}; nothing was written")]
     TargetShape {
@@ -149,6 +159,12 @@ pub enum PassError {
         table: String,
         /// What is wrong.
         what: String,
+    },
+    /// Somebody asked for the end.
+    #[error("`{consumer}` was stopped; what is not committed is read again the next time")]
+    Stopped {
+        /// The consumer.
+        consumer: String,
     },
     /// Another process has the lease now.
     #[error("another process has taken `{consumer}` over; nothing was written since")]
@@ -165,11 +181,13 @@ impl PassError {
             PassError::Engine(error) => error.class(),
             PassError::Resolve(..) => ErrorClass::Transient,
             PassError::LeaseLost { .. } => ErrorClass::Conflict,
+            PassError::Stopped { .. } => ErrorClass::Cancelled,
             PassError::Gap { .. }
             | PassError::Ahead { .. }
             | PassError::Replaced { .. }
             | PassError::OtherSource { .. }
             | PassError::SourceShape { .. }
+            | PassError::NeverRun { .. }
             | PassError::TargetShape { .. } => ErrorClass::User,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an idle pass commits nothing. Whatever ends a pass early, the next one begins at the cursor in the lake.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pintail_core::id::SnapshotId;
 use pintail_core::stream::{Decision, GapPolicy, Kinds, Part, Passage, Permit, Span, decide};
@@ -18,11 +18,12 @@ use super::outcome::{Landed, Pass, PassError};
 use super::read::{IsLast, Window, windows};
 use super::source::{Source, Spec};
 use super::tables::PreparedTarget;
-use super::write::{self, StagedWindow, Written};
+use super::write::{self, Existing, StagedWindow, Written};
 use crate::commit::{Commit, Outcome, commit, patience};
 use crate::dead_letter;
 use crate::decoder::Decoder;
 use crate::position::{Move, Position};
+use crate::service::Stop;
 use crate::writer::Writer;
 
 /// A consumer that this process owns.
@@ -30,10 +31,13 @@ pub struct Consumer<'a> {
     pub(super) writer: &'a Writer,
     pub(super) spec: Spec,
     pub(super) decoder: &'a dyn Decoder,
-    pub(super) ownership: Ownership,
+    /// `None` for one that works beside the owner and never moves the cursor.
+    pub(super) ownership: Option<Ownership>,
     pub(super) reader: Session,
     pub(super) targets: Option<Vec<PreparedTarget>>,
     pub(super) now: fn() -> i64,
+    /// What ends a pass between two windows.
+    stop: Stop,
     /// Up to here the source was found unchanged, beyond the cursor.
     pub(super) seen: SnapshotId,
     /// What the guard knows of this consumer.
@@ -64,19 +68,62 @@ pub fn system_now() -> i64 {
 impl<'a> Consumer<'a> {
     /// Takes the consumer over; the one who has it is told when a living process does.
     pub fn open(writer: &'a Writer, spec: Spec, decoder: &'a dyn Decoder) -> Result<Result<Self, Holder>, PassError> {
-        let now = system_now;
-        let ownership = match Ownership::ask(writer.guard(), &spec.full_name(), now())? {
+        let ownership = match Ownership::ask(writer.guard(), &spec.full_name(), system_now())? {
             Ok(ownership) => ownership,
             Err(holder) => return Ok(Err(holder)),
         };
         writer.faults().reach(FaultPoint::Leased);
+        Self::with(writer, spec, decoder, Some(ownership)).map(Ok)
+    }
+
+    /// Opens the consumer beside whoever owns it, for work that leaves the cursor where it is.
+    pub fn beside(writer: &'a Writer, spec: Spec, decoder: &'a dyn Decoder) -> Result<Self, PassError> {
+        Self::with(writer, spec, decoder, None)
+    }
+
+    fn with(
+        writer: &'a Writer,
+        spec: Spec,
+        decoder: &'a dyn Decoder,
+        ownership: Option<Ownership>,
+    ) -> Result<Self, PassError> {
+        let now = system_now;
         let reader = writer.reader()?;
         let name = spec.full_name();
         let known = writer.guard().ask(|guard| async move { guard.consumers().await })?;
         let reported = known.into_iter().find(|progress| progress.consumer == name);
-        let consumer =
-            Self { writer, spec, decoder, ownership, reader, targets: None, now, seen: SnapshotId(0), reported };
-        Ok(Ok(consumer))
+        Ok(Self {
+            writer,
+            spec,
+            decoder,
+            ownership,
+            reader,
+            targets: None,
+            now,
+            stop: Stop::default(),
+            seen: SnapshotId(0),
+            reported,
+        })
+    }
+
+    /// Lets `stop` end a pass between two windows.
+    pub fn stopped_by(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Waits for something to pass; fails when somebody asks for the end.
+    pub(super) fn pause(&self, time: Duration) -> Result<(), PassError> {
+        self.stop.wait(time);
+        self.go_on()
+    }
+
+    /// Fails when somebody asked for the end.
+    pub(super) fn go_on(&self) -> Result<(), PassError> {
+        match self.stop.is_stopped() {
+            true => Err(PassError::Stopped { consumer: self.spec.name.clone() }),
+            false => Ok(()),
+        }
     }
 
     /// Returns what was asked for.
@@ -84,9 +131,9 @@ impl<'a> Consumer<'a> {
         &self.spec
     }
 
-    /// Returns the fencing token of this owner.
+    /// Returns the fencing token of this owner; 0 beside the owner.
     pub fn token(&self) -> i64 {
-        self.ownership.token()
+        self.ownership.as_ref().map_or(0, Ownership::token)
     }
 
     /// Makes one pass.
@@ -164,7 +211,7 @@ impl<'a> Consumer<'a> {
         let this = &*self;
         let streamed = windows(&this.reader, &relation, &reads, &this.spec.window, |window, IsLast(is_last)| {
             let part = if is_last { Part::Last } else { Part::Between };
-            let permit = work.permit(part, this.ownership.token());
+            let permit = work.permit(part, this.token());
             match this.window(&window, &permit, &position.source, cursor, &mut landed)? {
                 true => Ok(()),
                 false => {
@@ -179,7 +226,7 @@ impl<'a> Consumer<'a> {
             (Some(pass), _) => return self.look_again(pass),
             (None, streamed) => streamed?,
         }
-        let last = work.permit(Part::Last, self.ownership.token());
+        let last = work.permit(Part::Last, self.token());
         landed.range = (last.from().0, last.to().0);
         self.landed(last.to(), &landed)?;
         Ok(Pass::Landed(landed))
@@ -194,17 +241,7 @@ impl<'a> Consumer<'a> {
         cursor: SnapshotId,
         landed: &mut Landed,
     ) -> Result<bool, PassError> {
-        let targets = self.targets.as_deref().expect("they are prepared before a span is read");
-        let began = Instant::now();
-        let decoded = decoding::decode(self.decoder, &window.batches, (self.now)(), self.threads())
-            .map_err(|error| PassError::Resolve(error, cursor))?;
-        landed.phases.decode += began.elapsed();
-        let began = Instant::now();
-        let letters = self.letters_of(window, &decoded);
-        let letters = dead_letter::stage(self.writer.session(), &letters)?;
-        let staged = write::stage(self.writer.session(), targets, &decoded, letters)?;
-        self.writer.faults().reach(FaultPoint::Staged);
-        landed.phases.stage += began.elapsed();
+        let staged = self.decode_and_stage(window, cursor, Existing::Keep, landed)?;
         let began = Instant::now();
         let (from, to) = (permit.from().to_string(), permit.to().to_string());
         let change = Move { from: &from, to: &to, source, token: permit.token() };
@@ -213,6 +250,28 @@ impl<'a> Consumer<'a> {
         self.count(&written, window.count.rows, landed);
         landed.snapshot = snapshot.0;
         Ok(true)
+    }
+
+    /// Decodes a window into temp tables.
+    pub(super) fn decode_and_stage(
+        &self,
+        window: &Window,
+        cursor: SnapshotId,
+        existing: Existing,
+        landed: &mut Landed,
+    ) -> Result<StagedWindow, PassError> {
+        self.go_on()?;
+        let targets = self.targets.as_deref().expect("they are prepared before a span is read");
+        let began = Instant::now();
+        let decoded = decoding::decode(self.decoder, &window.batches, (self.now)(), self.threads())
+            .map_err(|error| PassError::Resolve(error, cursor))?;
+        landed.phases.decode += began.elapsed();
+        let began = Instant::now();
+        let letters = dead_letter::stage(self.writer.session(), &self.letters_of(window, &decoded))?;
+        let staged = write::stage(self.writer.session(), targets, &decoded, letters, existing)?;
+        self.writer.faults().reach(FaultPoint::Staged);
+        landed.phases.stage += began.elapsed();
+        Ok(staged)
     }
 
     /// Commits a staged window, again and again while something passes; `None` when the position is not what it was.
@@ -239,7 +298,7 @@ impl<'a> Consumer<'a> {
                 Outcome::Committed { snapshot, value } => return Ok(Some((snapshot, value))),
                 Outcome::Moved { .. } | Outcome::Unknown(_) => return Ok(None),
                 Outcome::Retry(error) => match pauses.next() {
-                    Some(pause) => std::thread::sleep(pause),
+                    Some(pause) => self.pause(pause)?,
                     None => return Err(error.into()),
                 },
                 Outcome::Refused(error) if is_folding && !has_healed => {
@@ -264,10 +323,15 @@ impl<'a> Consumer<'a> {
 
     /// After somebody else was seen at the cursor: goes on only as its owner.
     pub(super) fn look_again(&mut self, pass: Pass) -> Result<Pass, PassError> {
-        match self.ownership.holds()? {
+        match self.holds()? {
             true => Ok(pass),
             false => Err(PassError::LeaseLost { consumer: self.spec.name.clone() }),
         }
+    }
+
+    /// Returns whether the lease is still this process's.
+    pub(super) fn holds(&self) -> Result<bool, PassError> {
+        Ok(self.ownership.as_ref().map_or(Ok(true), Ownership::holds)?)
     }
 
     pub(super) fn landed(&mut self, upto: SnapshotId, landed: &Landed) -> Result<(), PassError> {

@@ -4,7 +4,6 @@ use pintail_core::id::SnapshotId;
 use pintail_core::stream::Touch;
 use pintail_engine::EngineError;
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::guard::ConsumerProgress;
 
 use super::decoding::DecodedWindow;
 use super::observe::Observation;
@@ -29,11 +28,7 @@ impl Consumer<'_> {
         if !is_due {
             return Ok(());
         }
-        let progress = ConsumerProgress {
-            required: self.spec.required,
-            stale_after_micros: self.spec.staleness.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX)),
-            ..ConsumerProgress::new(self.spec.full_name(), upto, now)
-        };
+        let progress = self.progress(upto);
         let row = progress.clone();
         let told = self.writer.guard().ask(|guard| async move { guard.report_progress(&row).await });
         if let Err(error) = told {
@@ -77,6 +72,7 @@ impl Consumer<'_> {
         }
         landed.rows += rows;
         landed.duplicates += written.duplicates;
+        landed.replaced += written.replaced;
         landed.letters += written.letters;
         landed.windows += 1;
         metrics::counter!("pintail_consumer_read_rows_total", "consumer" => name.clone()).increment(rows);

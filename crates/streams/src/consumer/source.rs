@@ -104,7 +104,7 @@ impl Spec {
 }
 
 /// Returns the table's id in a cursor's source text.
-pub(super) fn table_of(source_text: &str) -> Option<TableId> {
+pub(crate) fn table_of(source_text: &str) -> Option<TableId> {
     let rest = source_text.rsplit_once('#')?.1;
     let digits = rest.split(',').next()?;
     digits.parse().ok().map(TableId)

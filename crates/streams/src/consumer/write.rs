@@ -20,10 +20,16 @@ const RANGES: usize = 8;
 pub struct StagedWindow {
     targets: Vec<StagedTarget>,
     letters: StagedLetters,
+    existing: Existing,
 }
 
 #[derive(Debug)]
 struct StagedTarget {
+    /// Where the rows are, one of each identity.
+    stage: Relation,
+    /// How many rows were decoded.
+    decoded: u64,
+    /// How many there are without those that were decoded twice.
     rows: u64,
     /// Ranges of the time column that hold all rows, as text; empty when the target has no such column.
     ranges: Vec<Range>,
@@ -37,6 +43,16 @@ enum Range {
     Between { first: String, last: String, days: (i64, i64) },
 }
 
+/// What is done about rows that are there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those of an older version of the decoder are replaced.
+    ReplaceOlder,
+}
+
 /// What a window brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -44,12 +60,22 @@ pub struct Written {
     pub inserted: Vec<u64>,
     /// Rows that were there already, or twice in the window.
     pub duplicates: u64,
+    /// Rows of older versions that were taken out.
+    pub replaced: u64,
     /// Dead letters that are new.
     pub letters: u64,
 }
 
 fn stage_of(index: usize) -> Relation {
     Relation::temp(&format!("_pt_in_{index}"))
+}
+
+fn once_of(index: usize) -> Relation {
+    Relation::temp(&format!("_pt_once_{index}"))
+}
+
+fn known_of(index: usize) -> Relation {
+    Relation::temp(&format!("_pt_known_{index}"))
 }
 
 fn fresh_of(index: usize) -> Relation {
@@ -62,12 +88,13 @@ pub fn stage(
     targets: &[PreparedTarget],
     window: &DecodedWindow,
     letters: StagedLetters,
+    existing: Existing,
 ) -> Result<StagedWindow, EngineError> {
     let mut staged = Vec::new();
     for (index, (prepared, batches)) in targets.iter().zip(&window.rows).enumerate() {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         if rows == 0 {
-            staged.push(StagedTarget { rows, ranges: Vec::new() });
+            staged.push(StagedTarget { stage: stage_of(index), decoded: 0, rows, ranges: Vec::new() });
             continue;
         }
         let columns: Vec<String> =
@@ -76,9 +103,44 @@ pub fn stage(
         let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} ({})", columns.join(", "));
         session.run(&Statement::new("make the stage", sql))?;
         session.append("stage the decoded rows", &stage, batches)?;
-        staged.push(StagedTarget { rows, ranges: ranges_of(session, &prepared.target, &stage)? });
+        let ranges = ranges_of(session, &prepared.target, &stage)?;
+        let (stage, once) = keep_once(session, &prepared.target, index, rows)?;
+        staged.push(StagedTarget { stage, decoded: rows, rows: once, ranges });
     }
-    Ok(StagedWindow { targets: staged, letters })
+    Ok(StagedWindow { targets: staged, letters, existing })
+}
+
+/// Keeps one row of each identity, and returns where and how many. Redeliveries within one window are rare, so they are
+/// looked for by a hash; where it finds none, nothing is copied.
+fn keep_once(session: &Session, target: &Target, index: usize, rows: u64) -> Result<(Relation, u64), EngineError> {
+    let stage = stage_of(index);
+    let names = idents(target.identity.columns.iter());
+    let twins = formatdoc! {"
+        SELECT count(*)
+        FROM (
+          SELECT 1
+          FROM {stage}
+          GROUP BY hash({names})
+          HAVING count(*) > 1
+        )"};
+    let twins: i64 = session.one("look for rows that were decoded twice", &twins, |row| row.get(0))?;
+    if twins == 0 {
+        return Ok((stage, rows));
+    }
+    let once = once_of(index);
+    let sql = formatdoc! {"
+        CREATE OR REPLACE TEMP TABLE {once} AS
+        SELECT *
+        FROM {stage}
+        QUALIFY row_number() OVER (PARTITION BY {names} ORDER BY {all}) = 1",
+        all = idents(target.columns.iter().map(|column| &column.name)),
+    };
+    let kept = session.run(&Statement::new("keep one row of each identity", sql))?;
+    Ok((once, kept))
+}
+
+fn idents<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    names.map(|name| Ident::new(name).to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the ranges of time in which the staged rows lie: days with rows that follow each other are one range.
@@ -133,87 +195,137 @@ pub fn write(
     mut folding: impl FnMut(bool),
 ) -> Result<Written, EngineError> {
     let mut written = Written::default();
-    for (index, (prepared, staged)) in targets.iter().zip(&staged.targets).enumerate() {
-        let inserted = match staged.rows {
-            0 => 0,
-            _ => write_target(transaction, prepared, staged, index, &mut folding)?,
-        };
+    for (index, (prepared, rows)) in targets.iter().zip(&staged.targets).enumerate() {
+        let mut counts = (0, 0);
+        if 0 < rows.rows {
+            counts = write_target(transaction, prepared, rows, index, staged.existing, &mut folding)?;
+        }
+        let (inserted, replaced) = counts;
         written.inserted.push(inserted);
-        written.duplicates += staged.rows - inserted;
+        written.replaced += replaced;
+        written.duplicates += rows.decoded - inserted;
     }
     written.letters = dead_letter::write(transaction, alias, &staged.letters)?;
     Ok(written)
 }
 
+/// Returns how many rows were inserted, and how many of older versions were taken out before.
 fn write_target(
     transaction: &WriteTransaction<'_>,
     prepared: &PreparedTarget,
     staged: &StagedTarget,
     index: usize,
+    existing: Existing,
     folding: &mut impl FnMut(bool),
-) -> Result<u64, EngineError> {
-    let fresh = fresh_of(index);
-    let found = transaction.run(&select_fresh(prepared, staged, index))?;
-    if found == 0 {
-        return Ok(0);
+) -> Result<(u64, u64), EngineError> {
+    let replaced = match existing {
+        Existing::Keep => 0,
+        Existing::ReplaceOlder => delete_older(transaction, prepared, staged)?,
+    };
+    let known = transaction.run(&find_known(prepared, staged, index))?;
+    if known == staged.rows {
+        return Ok((0, replaced));
     }
-    if let (Some(rollup), Some(table)) = (&prepared.target.rollup, &prepared.rollup) {
+    let fresh = match known {
+        0 => staged.stage.clone(),
+        _ => {
+            transaction.run(&leave_out_known(staged, index))?;
+            fresh_of(index)
+        }
+    };
+    let rollup = prepared.target.rollup.as_deref().zip(prepared.rollup.as_ref().map(Relation::to_string));
+    let (base, fresh) = (&prepared.base_of_shard, fresh.to_string());
+    if let (Some((rollup, table)), 0) = (&rollup, replaced) {
         folding(true);
-        for statement in rollup.fold(&prepared.base_of_shard, &fresh.to_string(), &table.to_string()) {
+        for statement in rollup.fold(base, &fresh, table) {
             transaction.run(&statement)?;
         }
         folding(false);
     }
     let sql = format!("INSERT INTO {} BY NAME\nSELECT * FROM {fresh}", prepared.base);
-    transaction.run(&Statement::new("insert the new rows", sql))
+    let inserted = transaction.run(&Statement::new("insert the new rows", sql))?;
+    if let (Some((rollup, table)), 1..) = (&rollup, replaced) {
+        // A fold adds; what was taken out cannot be folded out.
+        for statement in rollup.refresh(base, &fresh, table) {
+            transaction.run(&statement)?;
+        }
+    }
+    Ok((inserted, replaced))
 }
 
-/// Returns the statement that finds which staged rows are new: one row of each identity, and none that the base has.
-fn select_fresh(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) -> Statement {
-    let identity = &prepared.target.identity;
-    let names: Vec<String> = identity.columns.iter().map(|name| Ident::new(name).to_string()).collect();
-    let all: Vec<String> = prepared.target.columns.iter().map(|column| Ident::new(&column.name).to_string()).collect();
-    let same: Vec<String> =
-        names.iter().map(|name| format!("_pt_base.{name} IS NOT DISTINCT FROM _pt_new.{name}")).collect();
-    let part = |condition: &dyn Fn(&str) -> String| {
+/// Deletes the rows of older versions that the staged rows replace; returns how many.
+fn delete_older(
+    transaction: &WriteTransaction<'_>,
+    prepared: &PreparedTarget,
+    staged: &StagedTarget,
+) -> Result<u64, EngineError> {
+    let Some(version) = &prepared.target.identity.version else { return Ok(0) };
+    let version = Ident::new(version);
+    let conditions = staged.conditions(&prepared.target, "_pt_base");
+    let sql = formatdoc! {"
+        DELETE FROM {base} AS _pt_base
+        WHERE ({when}) AND EXISTS (
+          SELECT 1
+          FROM {stage} AS _pt_new
+          WHERE {same} AND _pt_base.{version} < _pt_new.{version}
+        )",
+        base = prepared.base,
+        when = conditions.join(" OR "),
+        stage = staged.stage,
+        same = same_identity(&prepared.target),
+    };
+    transaction.run(&Statement::new("take out what an older version wrote", sql))
+}
+
+fn same_identity(target: &Target) -> String {
+    let same = |name: &String| format!("_pt_base.{0} IS NOT DISTINCT FROM _pt_new.{0}", Ident::new(name));
+    target.identity.columns.iter().map(same).collect::<Vec<_>>().join(" AND ")
+}
+
+impl StagedTarget {
+    /// Returns the conditions of the ranges of time on the table `of`; together they hold for every staged row.
+    fn conditions(&self, target: &Target, of: &str) -> Vec<String> {
+        let Some(time) = &target.identity.time else { return vec!["true".to_owned()] };
+        let column = target.columns.iter().find(|column| column.name.eq_ignore_ascii_case(time));
+        let data_type = column.map_or("TIMESTAMPTZ", |column| column.data_type.as_str());
+        self.ranges.iter().map(|range| range.condition(of, time, data_type)).collect()
+    }
+}
+
+/// Returns the statement that finds the staged rows whose identity the base has, by their places in the stage.
+fn find_known(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) -> Statement {
+    let (target, same) = (&prepared.target, same_identity(&prepared.target));
+    let part = |(in_new, in_base): (String, String)| {
         formatdoc! {"
-            SELECT _pt_new.*
-            FROM _pt_once AS _pt_new
-            WHERE {in_new} AND NOT EXISTS (
+            SELECT _pt_new.rowid AS place
+            FROM {stage} AS _pt_new
+            WHERE {in_new} AND EXISTS (
               SELECT 1
               FROM {base} AS _pt_base
               WHERE {in_base} AND {same}
             )",
-            in_new = condition("_pt_new"),
-            in_base = condition("_pt_base"),
+            stage = staged.stage,
             base = prepared.base,
-            same = same.join(" AND "),
         }
     };
-    let parts: Vec<String> = match &identity.time {
-        None => vec![part(&|_| "true".to_owned())],
-        Some(time) => {
-            let type_of = prepared.target.columns.iter().find(|column| column.name.eq_ignore_ascii_case(time));
-            let data_type = type_of.map_or("TIMESTAMPTZ", |column| column.data_type.as_str());
-            let one = |range: &Range| part(&|of| range.condition(of, time, data_type));
-            staged.ranges.iter().map(one).collect()
-        }
-    };
+    let ranges = staged.conditions(target, "_pt_new").into_iter().zip(staged.conditions(target, "_pt_base"));
+    let parts: Vec<String> = ranges.map(part).collect();
+    let sql = format!("CREATE OR REPLACE TEMP TABLE {} AS\n{}", known_of(index), parts.join("\nUNION ALL\n"));
+    Statement::new("find the rows that are there already", sql)
+}
+
+/// Returns the statement that copies the other rows. Places are those of a temp table, where they are unique.
+fn leave_out_known(staged: &StagedTarget, index: usize) -> Statement {
     let sql = formatdoc! {"
         CREATE OR REPLACE TEMP TABLE {fresh} AS
-        WITH _pt_once AS (
-          SELECT *
-          FROM {stage}
-          QUALIFY row_number() OVER (PARTITION BY {names} ORDER BY {all}) = 1
-        )
-        {parts}",
+        SELECT *
+        FROM {stage}
+        WHERE rowid NOT IN (SELECT place FROM {known})",
         fresh = fresh_of(index),
-        stage = stage_of(index),
-        names = names.join(", "),
-        all = all.join(", "),
-        parts = parts.join("\nUNION ALL\n"),
+        stage = staged.stage,
+        known = known_of(index),
     };
-    Statement::new("find the rows that are new", sql)
+    Statement::new("leave out the rows that are there already", sql)
 }
 
 impl Range {

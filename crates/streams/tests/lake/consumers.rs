@@ -47,7 +47,7 @@ pub fn drain(consumer: &mut Consumer<'_>) -> Vec<Landed> {
 }
 
 /// Inserts events `subject/time/id/data`, one commit.
-fn insert(writer: &Writer, events: &[&str]) {
+pub fn insert(writer: &Writer, events: &[&str]) {
     let values: Vec<String> = events
         .iter()
         .map(|event| {
@@ -58,24 +58,24 @@ fn insert(writer: &Writer, events: &[&str]) {
     foreign(writer, &format!("INSERT INTO lake.main.raw VALUES {}", values.join(", ")));
 }
 
-fn begun(lake: &Lake) -> Writer {
+pub fn begun(lake: &Lake) -> Writer {
     let writer = lake.writer();
     foreign(&writer, SOURCE);
     writer
 }
 
-const READINGS: &str = "SELECT subject, id, name, value FROM lake.main.readings ORDER BY ALL";
-const COUNTS: &str = "SELECT subject, readings FROM lake.main.counts ORDER BY ALL";
+pub const READINGS: &str = "SELECT subject, id, name, value FROM lake.main.readings ORDER BY ALL";
+pub const COUNTS: &str = "SELECT subject, readings FROM lake.main.counts ORDER BY ALL";
 
-fn cursor(writer: &Writer, name: &str) -> i64 {
+pub fn cursor(writer: &Writer, name: &str) -> i64 {
     position::read(writer, &spec(name).cursor()).unwrap().unwrap().at.parse().unwrap()
 }
 
-fn head(writer: &Writer) -> i64 {
+pub fn head(writer: &Writer) -> i64 {
     rows(writer, "SELECT max(snapshot_id) FROM lake.snapshots()")[0].parse().unwrap()
 }
 
-fn progress(writer: &Writer) -> Vec<(String, i64)> {
+pub fn progress(writer: &Writer) -> Vec<(String, i64)> {
     let known = writer.guard().ask(|guard| async move { guard.consumers().await }).unwrap();
     known.into_iter().map(|row| (row.consumer, row.snapshot.0)).collect()
 }

@@ -6,3 +6,4 @@ mod commits;
 mod consumers;
 mod decoding;
 mod harness;
+mod rereads;

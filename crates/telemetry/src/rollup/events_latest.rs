@@ -33,7 +33,7 @@ impl Rollup for EventsLatest {
     }
 
     fn key(&self) -> Vec<String> {
-        vec!["subject".to_owned(), "name".to_owned()]
+        fold::key()
     }
 
     fn sorted_by(&self) -> Vec<String> {

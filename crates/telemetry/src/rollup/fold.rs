@@ -4,11 +4,13 @@
 //! Every rollup here has one row per subject and name, and the columns `count`, `first_seen` and `last_seen`.
 
 use indoc::{formatdoc, indoc};
-use pintail_core::sql::{Literal, Statement};
+use pintail_core::sql::Statement;
+use pintail_streams::rollup::prove_keys;
 
 /// The rows of the rollup whose keys are touched.
 pub const OLD: &str = "_pt_fold_old";
-/// What is new, one row per instant, and whether it is late: not after the newest instant of its key.
+/// What is new and has to be compared with the base or with others, one row per instant, and whether it is late: not
+/// after the newest instant of its key.
 pub const NEW: &str = "_pt_fold_new";
 /// What the base holds at the instants of late rows.
 pub const STANDING: &str = "_pt_fold_standing";
@@ -101,36 +103,14 @@ pub fn insert(rollup: &str) -> Statement {
     )
 }
 
+/// The columns of the key.
+pub fn key() -> Vec<String> {
+    vec!["subject".to_owned(), "name".to_owned()]
+}
+
 /// Returns the statement that fails unless each key of [`ROWS`] has exactly one row in the rollup.
-///
-/// A delete that hits nothing looks like success: so a key could be there twice for ever. The answer is looked at inside
-/// the transaction, which then ends without a commit.
-pub fn prove(rollup_name: &'static str, rollup: &str) -> Statement {
-    let message = Literal::new(format!(
-        "the rollup `{rollup_name}` does not have exactly one row per touched key; nothing was committed, and \
-         `pintail consume rebuild` makes it anew from its base (keys touched, rows found): "
-    ));
-    let sql = formatdoc! {"
-        SELECT CASE
-          WHEN _pt_touched = _pt_found THEN _pt_found
-          ELSE error({message} || _pt_touched || ', ' || _pt_found)
-        END
-        FROM (
-          SELECT
-            (SELECT count(*) FROM (SELECT DISTINCT subject, name FROM {ROWS})) AS _pt_touched,
-            (
-              SELECT count(*)
-              FROM {rollup} AS _pt_rollup
-              WHERE EXISTS (
-                SELECT 1
-                FROM {ROWS} AS _pt_rows
-                WHERE {same_key}
-              )
-            ) AS _pt_found
-        )",
-        same_key = same_key("_pt_rows", "_pt_rollup"),
-    };
-    Statement::new("prove that each touched key has one row", sql)
+pub fn prove(rollup_name: &str, rollup: &str) -> Statement {
+    prove_keys(rollup_name, &key(), rollup, ROWS)
 }
 
 /// What of the base goes, by key: how many instants are counted there.

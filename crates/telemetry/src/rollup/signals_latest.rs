@@ -12,7 +12,9 @@ use super::fold::{self, DELTA, GOING, NEW, OLD, ROWS, STANDING, SUMMARY};
 
 const TABLE: &str = "signals_latest";
 
-/// New rows that count, before they are summed up by key.
+/// Hashes of instants at which there are several new rows; an instant that is here by chance is only looked at twice.
+const TIED: &str = "_pt_fold_tied";
+/// Those of [`NEW`] that count, before they are summed up by key.
 const EFFECTIVE: &str = "_pt_fold_effective";
 /// Keys whose newest place is overruled by a value without one.
 const LOST: &str = "_pt_fold_lost";
@@ -24,8 +26,20 @@ const PLACES: &str = "_pt_fold_places";
 pub struct SignalsLatest;
 
 /// The columns of the base that matter.
-const READ: &str = "subject, subject_bucket, name, \"timestamp\", source, cloud_event_id, value_number, value_string, \
-                    loc_lat, loc_lon, loc_hdop, loc_heading";
+const READ: [&str; 12] = [
+    "subject",
+    "subject_bucket",
+    "name",
+    "\"timestamp\"",
+    "source",
+    "cloud_event_id",
+    "value_number",
+    "value_string",
+    "loc_lat",
+    "loc_lon",
+    "loc_hdop",
+    "loc_heading",
+];
 
 /// Keeps of several rows at one instant the one that counts.
 const FIRST_AT_INSTANT: &str = "QUALIFY row_number() OVER (\n  PARTITION BY subject, name, \"timestamp\"\n  ORDER BY \
@@ -70,7 +84,7 @@ impl Rollup for SignalsLatest {
     }
 
     fn key(&self) -> Vec<String> {
-        vec!["subject".to_owned(), "name".to_owned()]
+        fold::key()
     }
 
     fn sorted_by(&self) -> Vec<String> {
@@ -78,10 +92,10 @@ impl Rollup for SignalsLatest {
     }
 
     fn fold(&self, base: &str, fresh: &str, rollup: &str) -> Vec<Statement> {
-        let mut statements = vec![fold::find_old(fresh, rollup), find_new(fresh)];
+        let mut statements = vec![fold::find_old(fresh, rollup), find_tied(fresh), find_new(fresh)];
         statements.extend(fold::bound_late_rows());
         statements.extend([find_standing(base), find_effective(), find_lost(), bound_lost()]);
-        statements.extend([find_places(base), sum_delta(), make_rows()]);
+        statements.extend([find_places(base, fresh), sum_delta(fresh), make_rows()]);
         statements.extend(fold::replace_rows(TABLE, rollup));
         statements
     }
@@ -142,29 +156,74 @@ impl Rollup for SignalsLatest {
                 min(\"timestamp\") AS first_seen,
                 max(\"timestamp\") AS last_seen
               FROM (
-                SELECT {READ}
-                FROM {base}
+                SELECT {read}
+                FROM {base} AS _pt_base
                 {FIRST_AT_INSTANT}
               )
               GROUP BY subject, name
-            )"}
+            )",
+            read = read("_pt_base"),
+        }
+    }
+}
+
+/// Returns the columns of `rows` that matter.
+fn read(rows: &str) -> String {
+    READ.map(|column| format!("{rows}.{column}")).join(", ")
+}
+
+fn find_tied(fresh: &str) -> Statement {
+    let query = formatdoc! {"
+        SELECT hash(subject, name, \"timestamp\") AS instant
+        FROM {fresh}
+        GROUP BY ALL
+        HAVING count(*) > 1"};
+    fold::temp_table("find instants with several new rows", TIED, &query)
+}
+
+/// Whether a new row, joined with [`OLD`], has to be compared with others before it counts: when it is late, or not alone
+/// at its instant. All rows of one instant need it, or none.
+fn needs_care() -> String {
+    formatdoc! {"
+        (
+          coalesce({is_late}, false)
+          OR hash(_pt_fresh.subject, _pt_fresh.name, _pt_fresh.\"timestamp\") IN (SELECT instant FROM {TIED})
+        )",
+        is_late = fold::is_late("_pt_fresh"),
+    }
+}
+
+/// Returns the new rows that count as they are: nearly all of them, so they are copied nowhere.
+fn plain(fresh: &str) -> String {
+    formatdoc! {"
+        SELECT {read}, true AS _pt_is_first
+        FROM {fresh} AS _pt_fresh
+        LEFT JOIN {OLD}
+          ON {same_key}
+        WHERE NOT {needs_care}",
+        read = read("_pt_fresh"),
+        same_key = fold::same_key(OLD, "_pt_fresh"),
+        needs_care = needs_care(),
     }
 }
 
 fn find_new(fresh: &str) -> Statement {
     let query = formatdoc! {"
-        SELECT _pt_fresh.*, {is_late} AS _pt_is_late
+        SELECT *
         FROM (
-          SELECT {READ}
-          FROM {fresh}
-          {FIRST_AT_INSTANT}
-        ) AS _pt_fresh
-        LEFT JOIN {OLD}
-          ON {same_key}",
+          SELECT {read}, {is_late} AS _pt_is_late
+          FROM {fresh} AS _pt_fresh
+          LEFT JOIN {OLD}
+            ON {same_key}
+          WHERE {needs_care}
+        )
+        {FIRST_AT_INSTANT}",
+        read = read("_pt_fresh"),
         is_late = fold::is_late("_pt_fresh"),
         same_key = fold::same_key(OLD, "_pt_fresh"),
+        needs_care = needs_care(),
     };
-    fold::temp_table("find what is new, and what of it is late", NEW, &query)
+    fold::temp_table("find what is late, or not alone at its time", NEW, &query)
 }
 
 fn find_standing(base: &str) -> Statement {
@@ -222,7 +281,7 @@ fn bound_lost() -> Statement {
 
 /// Of what is new only what counts takes part: a new value may lose to one of the base that is later than all that was lost,
 /// and is not read here.
-fn find_places(base: &str) -> Statement {
+fn find_places(base: &str, fresh: &str) -> Statement {
     let lost = |rows: &str| {
         format!(
             "EXISTS (\n      SELECT 1\n      FROM {LOST} AS _pt_lost\n      WHERE {}\n    )",
@@ -234,25 +293,33 @@ fn find_places(base: &str) -> Statement {
         FROM (
           SELECT *
           FROM (
-            SELECT {READ}
+            SELECT {base_columns}
             FROM {base} AS _pt_base
             WHERE \"timestamp\" <= getvariable('_pt_lost_upto')
               AND {lost_base}
             UNION ALL
-            SELECT {READ}
-            FROM {EFFECTIVE} AS _pt_new
+            SELECT {new_columns}
+            FROM (
+              SELECT * EXCLUDE (_pt_is_late)
+              FROM {EFFECTIVE}
+              UNION ALL BY NAME
+              {plain}
+            ) AS _pt_new
             WHERE {lost_new}
           )
           {FIRST_AT_INSTANT}
         )
         GROUP BY subject, name",
+        base_columns = read("_pt_base"),
+        new_columns = read("_pt_new"),
+        plain = plain(fresh),
         lost_base = lost("_pt_base"),
         lost_new = lost("_pt_new"),
     };
     fold::temp_table("find the places behind those that are overruled", PLACES, &query)
 }
 
-fn sum_delta() -> Statement {
+fn sum_delta(fresh: &str) -> Statement {
     let query = formatdoc! {"
         SELECT
           subject,
@@ -263,8 +330,15 @@ fn sum_delta() -> Statement {
           count(*) FILTER (_pt_is_first) AS count,
           min(\"timestamp\") AS first_seen,
           max(\"timestamp\") AS last_seen
-        FROM {EFFECTIVE}
-        GROUP BY subject, name"};
+        FROM (
+          SELECT * EXCLUDE (_pt_is_late)
+          FROM {EFFECTIVE}
+          UNION ALL BY NAME
+          {plain}
+        )
+        GROUP BY subject, name",
+        plain = plain(fresh),
+    };
     fold::temp_table("sum the new values up by key", DELTA, &query)
 }
 

@@ -5,6 +5,7 @@
 //! or a prefix of its own from them. A test that needs a server fails loudly without one: nothing is skipped.
 
 mod brokers;
+mod flaky;
 mod postgres;
 mod s3;
 mod server;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use brokers::{KAFKA, KafkaServer, NATS, NatsServer};
+pub use flaky::{Fault, Flaky};
 pub use postgres::{Database, POSTGRES, POSTGRES_BIN, PostgresServer, postgres_programs, quoted};
 pub use s3::{ObjectPrefix, S3, S3Server};
 pub use server::{Server, free_ports};

@@ -1,3 +1,5 @@
+//! What each picture of a lake comes to, letter by letter.
+
 use expect_test::{Expect, expect};
 
 use super::*;

@@ -70,9 +70,10 @@ impl Pintail {
         is_dry: bool,
     ) -> Result<Vec<CompactedTable>, RunnerError> {
         let started = Instant::now();
-        let known = Self::known_consumers(consumers);
+        let alias = location.write_alias();
+        let known = Self::known_consumers((session, &alias), consumers)?;
         let mut told = Vec::new();
-        for files in compact::table_files(session, &location.write_alias(), compaction.small_bytes)? {
+        for files in compact::table_files(session, &alias, compaction.small_bytes)? {
             let threshold = compaction.rewrite.unwrap_or(f64::INFINITY);
             let rewrite = may_rewrite(&files, &known, threshold);
             let mut table = CompactedTable::new(&files);

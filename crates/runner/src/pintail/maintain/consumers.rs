@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use pintail_core::id::SnapshotId;
+use pintail_core::id::{SnapshotId, TableId};
 use pintail_core::retention::{Hold, KnownConsumer};
-use pintail_engine::EngineError;
 use pintail_engine::guard::{ConsumerProgress, Guard, Pin, PinKind};
+use pintail_engine::{EngineError, Session, lake};
+use pintail_streams::cursors::cursors;
 
 use super::Frozen;
 use crate::pintail::{Pintail, RunnerError};
@@ -19,6 +20,8 @@ pub struct Standing {
     pub silent: Duration,
     /// Whether everything that it has not read stays.
     pub holds: bool,
+    /// The table that it reads, where its cursor is in this lake.
+    pub source: Option<TableId>,
     /// Whether no other consumer that holds is further behind: what expiry waits for.
     pub binds: bool,
 }
@@ -28,14 +31,28 @@ impl Pintail {
     pub(in crate::pintail) fn holds(
         &self,
         guard: &Guard,
+        (session, alias): (&Session, &str),
         stale_after: Duration,
     ) -> Result<(Vec<Hold>, Vec<Standing>), RunnerError> {
         // Consumers first: one that reports between the two only holds more than it needs.
-        let ours = self.runtime.block_on(guard.consumers()).map_err(EngineError::from)?;
+        let mut ours = self.runtime.block_on(guard.consumers()).map_err(EngineError::from)?;
+        let cursors = cursors(session, alias)?;
+        // A guard that was lost knows nothing of the cursors that the lake holds.
+        ours.extend(
+            cursors
+                .iter()
+                .filter(|cursor| ours.iter().all(|row| row.consumer != cursor.consumer))
+                .map(|cursor| ConsumerProgress::new(cursor.consumer.clone(), cursor.at, cursor.updated_micros))
+                .collect::<Vec<_>>(),
+        );
         let foreign = self.runtime.block_on(guard.foreign_consumers()).map_err(EngineError::from)?;
         let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
         let now = (self.settings.now)().timestamp_micros();
-        let standings = standings(ours.into_iter().chain(foreign).collect(), now, stale_after);
+        let mut standings = standings(ours.into_iter().chain(foreign).collect(), now, stale_after);
+        for standing in &mut standings {
+            let cursor = cursors.iter().find(|cursor| cursor.consumer == standing.progress.consumer);
+            standing.source = cursor.and_then(|cursor| cursor.source);
+        }
         let mut holds: Vec<Hold> = pins.iter().map(hold_of_pin).collect();
         holds.extend(standings.iter().filter(|standing| standing.holds).map(hold_of_consumer));
         Ok((holds, standings))
@@ -60,12 +77,18 @@ impl Pintail {
         Ok(())
     }
 
-    /// Returns the consumers with the tables that they read, as far as the project says it.
-    pub(super) fn known_consumers(standings: &[Standing]) -> Vec<KnownConsumer> {
-        standings
-            .iter()
-            .map(|standing| KnownConsumer { name: standing.progress.consumer.clone(), source: None })
-            .collect()
+    /// Returns the consumers with the tables that they read, as far as their cursors say it.
+    pub(super) fn known_consumers(
+        (session, alias): (&Session, &str),
+        standings: &[Standing],
+    ) -> Result<Vec<KnownConsumer>, RunnerError> {
+        let tables = lake::live_tables(session, alias)?;
+        let known = |standing: &Standing| {
+            let live = tables.iter().find(|live| Some(live.id) == standing.source);
+            let source = live.map(|live| (live.schema.clone(), live.name.clone()));
+            KnownConsumer { name: standing.progress.consumer.clone(), source }
+        };
+        Ok(standings.iter().map(known).collect())
     }
 }
 
@@ -79,6 +102,7 @@ fn standings(consumers: Vec<ConsumerProgress>, now_micros: i64, stale_after: Dur
             silent: Duration::from_micros(u64::try_from(micros).unwrap_or(0)),
             binds: holds && Some(progress.snapshot) == slowest,
             holds,
+            source: None,
             progress,
         }
     };

@@ -191,7 +191,7 @@ impl Pintail {
         request: &MaintainRequest,
     ) -> Result<Frozen, RunnerError> {
         let keep_from_micros = ((self.settings.now)() - request.keep).timestamp_micros();
-        let (holds, consumers) = self.holds(guard, request.stale_after)?;
+        let (holds, consumers) = self.holds(guard, (session, alias), request.stale_after)?;
         let snapshots = lake::snapshots(session, alias)?;
         let decision = decide(&RetentionFacts { snapshots: &snapshots, holds: &holds, keep_from_micros });
         Ok(Frozen { consumers, snapshots, holds, decision })
@@ -233,7 +233,7 @@ impl Pintail {
         let mut gone = Vec::new();
         for chunk in ids.chunks(CHUNK) {
             let pass = lane.enter_exclusively()?;
-            let (holds, _) = self.holds(guard, request.stale_after)?;
+            let (holds, _) = self.holds(guard, (session, &alias), request.stale_after)?;
             let free = still_free(chunk, &holds);
             upkeep::expire(session, &alias, &free)?;
             drop(pass);

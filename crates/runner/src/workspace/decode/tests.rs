@@ -240,10 +240,11 @@ fn mistakes_in_profiles_that_are_not_selected_are_found() {
     let expected = expect![[r#"
         2:13 P004 0: `slots` must be at least 1, found `0`
         4:5 P002 slot: unknown key `slot` in [run] (did you mean `slots`?)
-        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `project`, `lake`, `store`, `run`, `maintain`, `ingest`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`, `schema_suffix`)
+        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `project`, `lake`, `store`, `run`, `maintain`, `consumer`, `ingest`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`, `schema_suffix`)
     "#]];
-    expected.assert_eq(&print(text, &read(text, None).1));
-    expected.assert_eq(&print(text, &read(text, Some("a")).1));
+    let found = print(text, &read(text, None).1);
+    assert_eq!(print(text, &read(text, Some("a")).1), found);
+    expected.assert_eq(&found);
 }
 
 #[test]

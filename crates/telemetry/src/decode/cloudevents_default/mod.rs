@@ -98,6 +98,11 @@ impl Decoder for CloudEventsDefault {
         ]
     }
 
+    fn parent(&self) -> Vec<(String, String)> {
+        let column = |(target, source): (&str, &str)| (target.to_owned(), source.to_owned());
+        [("subject", "subject"), ("source", "source"), ("cloud_event_id", "id")].map(column).into()
+    }
+
     fn resolve(&self, batch: RecordBatch) -> Result<RecordBatch, ResolveError> {
         blobs::resolve(batch, &*self.options.blobs, |row| self.route(row).is_some())
     }

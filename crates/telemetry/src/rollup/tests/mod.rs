@@ -82,6 +82,22 @@ impl<'a> Tables<'a> {
         self.sql("COMMIT".to_owned());
     }
 
+    /// Writes every row of `subject` again with other values and one row fewer, as a newer decoder might, in one transaction.
+    fn decode_again(&self, subject: &str) {
+        let change = match self.target.table.as_str() {
+            "events" => "source = 'again'",
+            _ => "value_number = coalesce(value_number, 0) + 1, loc_lat = NULL",
+        };
+        self.sql("BEGIN".to_owned());
+        let first = format!("SELECT min(\"timestamp\") FROM {} WHERE subject = '{subject}'", self.base);
+        self.sql(format!("DELETE FROM {} WHERE subject = '{subject}' AND \"timestamp\" = ({first})", self.base));
+        self.sql(format!("UPDATE {} SET {change}, decoder_version = 2 WHERE subject = '{subject}'", self.base));
+        let touched = format!("(SELECT DISTINCT subject, name FROM {} WHERE subject = '{subject}')", self.rollup_table);
+        self.sql(format!("CREATE OR REPLACE TEMP TABLE _pt_keys AS {touched}"));
+        self.run(&self.rollup().refresh(&self.base, "_pt_keys", &self.rollup_table));
+        self.sql("COMMIT".to_owned());
+    }
+
     fn drift(&self) -> Drift {
         let sql = self.rollup().check(&self.base, &self.rollup_table);
         let counts = self.session.one("check the rollup", &sql, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]));

@@ -87,6 +87,8 @@ proptest! {
                 tables.write(columns(table), &values(table, batch));
                 prop_assert_eq!(tables.drift(), Drift::default(), "{} after {:?}", table, batch);
             }
+            tables.decode_again("subject-0");
+            prop_assert_eq!(tables.drift(), Drift::default(), "{} decoded again", table);
             tables.retire(&format!("TIMESTAMPTZ '2025-01-0{} 00:00:00Z'", retired + 1));
             prop_assert_eq!(tables.drift(), Drift::default(), "{} retired before {}", table, retired);
             tables.write(columns(table), &values(table, &batches[0]));

@@ -1,0 +1,57 @@
+//! `consume`: the consumers of change feeds, as `[consumer.<name>]` in pintail.toml configures them.
+
+mod list;
+mod opening;
+mod reread;
+mod reset;
+mod run;
+
+use clap::{Args, Subcommand};
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// What to do with consumers.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pintail consume run                          every consumer until nothing is left
+  pintail consume run decode --follow          one of them, for as long as nobody stops it
+  pintail consume list                         where each stands, and how far behind it is
+  pintail consume reset decode --to earliest   reads everything again; nothing is doubled
+  pintail consume replay decode --from 2026-06-01 --to 2026-06-02
+
+A consumer's rows and its cursor land in one commit, so it may be killed at any time.")]
+pub struct ConsumeArgs {
+    #[command(subcommand)]
+    command: ConsumeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConsumeCommand {
+    /// Consume what has come
+    Run(run::RunArgs),
+    /// List the consumers, where they stand and how far behind they are
+    List(list::ListArgs),
+    /// Show all that is known of one consumer
+    Show(list::ShowArgs),
+    /// Move a cursor, also back
+    Reset(reset::ResetArgs),
+    /// Decode a range again, and replace what an older version of the decoder wrote
+    Replay(reread::RereadArgs),
+    /// Decode a range again, and fill in what is missing
+    Backfill(reread::RereadArgs),
+}
+
+/// Runs the command.
+pub fn run(args: &ConsumeArgs, app: &App) -> Result<Exit, Failure> {
+    match &args.command {
+        ConsumeCommand::Run(args) => run::run(args, app),
+        ConsumeCommand::List(args) => list::list(args, app),
+        ConsumeCommand::Show(args) => list::show(args, app),
+        ConsumeCommand::Reset(args) => reset::run(args, app),
+        ConsumeCommand::Replay(args) => reread::run(args, true, app),
+        ConsumeCommand::Backfill(args) => reread::run(args, false, app),
+    }
+}

@@ -1,0 +1,104 @@
+//! The consumers that a command means, their decoders, and the way to their lakes.
+
+use pintail_core::diagnostic::nearest;
+use pintail_engine::fault::Faults;
+use pintail_engine::{EngineError, ErrorClass, InstanceOptions, LakeLocation};
+use pintail_runner::workspace::ConsumerConfig;
+use pintail_runner::{Pintail, with_sources};
+use pintail_streams::consumer::{PassError, Spec};
+use pintail_streams::{Decoder, Writer};
+use pintail_telemetry::decode::{DecoderOptions, VehicleGate, decoder};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// One consumer, or one of its shards, ready to be opened.
+pub struct Opening {
+    /// How it is configured.
+    pub config: ConsumerConfig,
+    /// It, or its shard.
+    pub spec: Spec,
+    /// Its decoder.
+    pub decoder: Box<dyn Decoder>,
+    /// Its lake.
+    pub lake: LakeLocation,
+    options: InstanceOptions,
+    faults: Faults,
+}
+
+impl Opening {
+    /// Opens the lake, making it when it does not exist.
+    pub fn writer(&self) -> Result<Writer, EngineError> {
+        Writer::open(&self.lake, self.options.clone(), self.faults.clone())
+    }
+}
+
+/// Returns the consumers named `names`, all when there is none, shard by shard.
+pub fn openings(pintail: &Pintail, names: &[String]) -> Result<Vec<Opening>, Failure> {
+    let configured = &pintail.project().project.config.consumers;
+    for name in names {
+        if !configured.contains_key(name) {
+            let near = nearest(name, configured.keys().map(String::as_str));
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("add a section `[consumer.{name}]` to pintail.toml"),
+            };
+            return Err(Failure::usage(format!("there is no consumer `{name}`")).with_hint(hint));
+        }
+    }
+    let is_meant = |name: &String| names.is_empty() || names.contains(name);
+    let meant: Vec<&ConsumerConfig> =
+        configured.iter().filter(|(name, _)| is_meant(name)).map(|(_, consumer)| consumer).collect();
+    let shards: u64 = meant.iter().map(|consumer| u64::from(consumer.shards)).sum();
+    let mut openings = Vec::new();
+    for consumer in meant {
+        let Some(lake) = pintail.lakes().get(&consumer.lake) else {
+            return Err(Failure::internal(format!("lake `{}` is not configured", consumer.lake)));
+        };
+        for spec in consumer.specs() {
+            openings.push(Opening {
+                config: consumer.clone(),
+                spec,
+                decoder: decoder_of(consumer)?,
+                lake: lake.clone(),
+                options: pintail.instance_options(shards),
+                faults: pintail.faults().clone(),
+            });
+        }
+    }
+    Ok(openings)
+}
+
+fn decoder_of(consumer: &ConsumerConfig) -> Result<Box<dyn Decoder>, Failure> {
+    let mut options = DecoderOptions::default();
+    if let Some(types) = &consumer.signal_types {
+        options.signal_types.clone_from(types);
+    }
+    if let Some(types) = &consumer.event_types {
+        options.event_types.clone_from(types);
+    }
+    let gate = |(chain_id, contract): &(u64, String)| VehicleGate { chain_id: *chain_id, contract: contract.clone() };
+    options.vehicles = consumer.vehicles.as_ref().map(gate);
+    decoder(&consumer.decoder, options).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Returns the failure of a pass, with what it says to do as a hint of its own.
+pub fn failure(error: &PassError) -> Failure {
+    let text = with_sources(error);
+    let exit = match error.class() {
+        ErrorClass::Bug => Exit::Internal,
+        _ => Exit::Failed,
+    };
+    match text.split_once("; ") {
+        Some((message, hint)) => Failure::Message { exit, message: message.to_owned(), hint: Some(hint.to_owned()) },
+        None => Failure::Message { exit, message: text, hint: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_decoders_that_a_configuration_may_name_are_those_that_there_are() {
+        assert_eq!(pintail_core::stream::DECODERS, pintail_telemetry::decode::registry::NAMES);
+    }
+}

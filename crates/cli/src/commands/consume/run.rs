@@ -1,0 +1,207 @@
+//! `consume run`: consumers at work, each shard on a thread and an instance of its own.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clap::Args;
+use pintail_runner::duration_text;
+use pintail_streams::consumer::{Holder, Landed, PassError};
+use pintail_streams::service::{Ended, Event, Mode, Stop, work};
+use serde_json::{Value, json};
+
+use super::opening::{Opening, failure, openings};
+use crate::app::App;
+use crate::commands::pins::duration;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::render::text::{count, thousands};
+
+/// Which consumers, and for how long.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --follow it ends when nothing is left. With it, a consumer that another process has is waited
+for, and taken over when that process is gone. Ctrl-C ends between two windows; a window that is not
+committed is read again the next time, and so is everything after a kill.")]
+pub struct RunArgs {
+    /// The consumers; otherwise all
+    names: Vec<String>,
+    /// Go on until Ctrl-C
+    #[arg(long)]
+    follow: bool,
+    /// How often to look when nothing has come
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s", requires = "follow")]
+    poll: Duration,
+    /// After so long a time of failures a consumer gives up
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "follow")]
+    patience: Duration,
+}
+
+/// What a thread tells.
+enum Told {
+    Line(String),
+    Landed(Landed),
+    Ended(Result<Ended, PassError>),
+}
+
+/// What became of one consumer.
+#[derive(Default)]
+struct Summary {
+    passes: Vec<Landed>,
+    held: Option<Holder>,
+    failure: Option<Failure>,
+    last_line: String,
+}
+
+/// Runs the command.
+pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
+    let pintail = app.open_for_question()?;
+    let openings = openings(&pintail, &args.names)?;
+    if openings.is_empty() {
+        return Err(Failure::usage("no consumer is configured")
+            .with_hint("add a section `[consumer.<name>]` to pintail.toml; docs/guides/streams.md shows one"));
+    }
+    let mode = match args.follow {
+        true => Mode::Follow { poll: args.poll, patience: args.patience },
+        false => Mode::Once,
+    };
+    let stop = Stop::default();
+    interrupt::listen_to_stop(stop.clone())?;
+    let summaries = work_on_all(&openings, mode, &stop, app);
+    conclude(&openings, summaries, mode, app)
+}
+
+fn work_on_all(openings: &[Opening], mode: Mode, stop: &Stop, app: &App) -> Vec<Summary> {
+    let (sender, receiver) = mpsc::channel::<(usize, Told)>();
+    std::thread::scope(|scope| {
+        for (index, opening) in openings.iter().enumerate() {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                // Nobody could want to hear what is told when the receiver is gone.
+                let mut say = |told| drop(sender.send((index, told)));
+                let mut tell = |event: Event<'_>| tell(&event, &mut say);
+                let ended = work(&|| opening.writer(), &opening.spec, &*opening.decoder, mode, stop, &mut tell);
+                drop(sender.send((index, Told::Ended(ended))));
+            });
+        }
+        drop(sender);
+        let mut summaries: Vec<Summary> = openings.iter().map(|_| Summary::default()).collect();
+        for (index, told) in receiver {
+            let name = openings[index].spec.full_name();
+            hear(told, &name, &mut summaries[index], mode, app);
+        }
+        summaries
+    })
+}
+
+fn tell(event: &Event<'_>, say: &mut impl FnMut(Told)) {
+    match event {
+        Event::Landed(landed) => say(Told::Landed((*landed).clone())),
+        Event::Held(holder) => say(Told::Line(format!("process {} has it; it is waited for", holder.process))),
+        Event::NoSource => say(Told::Line("its source does not exist yet".to_owned())),
+        Event::Failed { error, pause } => {
+            let text = pintail_runner::with_sources(*error);
+            say(Told::Line(format!("{text}; tried again in {}", duration_text(*pause))));
+        }
+        Event::Idle => {}
+    }
+}
+
+fn hear(told: Told, name: &str, summary: &mut Summary, mode: Mode, app: &App) {
+    match told {
+        // The same again is no news: who waits for something says it once.
+        Told::Line(text) if text == summary.last_line => {}
+        Told::Line(text) => {
+            app.terminal.talk(&format!("{name}: {text}"));
+            summary.last_line = text;
+        }
+        Told::Landed(landed) => {
+            match app.terminal.is_json {
+                true if mode != Mode::Once => app.terminal.json_line(&landed_json(name, &landed)),
+                true => {}
+                false => app.terminal.data(&format!("{name}: {}\n", landed_text(&landed))),
+            }
+            summary.last_line.clear();
+            // What goes on for ever is not kept.
+            if mode == Mode::Once {
+                summary.passes.push(landed);
+            }
+        }
+        Told::Ended(Ok(Ended::Held(holder))) => summary.held = Some(holder),
+        Told::Ended(Ok(Ended::Done | Ended::Stopped)) => {}
+        Told::Ended(Err(error)) => {
+            let failure = failure(&error);
+            // The others go on, so it is said at once.
+            app.terminal.error(&format!("{name}: {failure}"));
+            summary.failure = Some(failure);
+        }
+    }
+}
+
+fn conclude(openings: &[Opening], summaries: Vec<Summary>, mode: Mode, app: &App) -> Result<Exit, Failure> {
+    if app.terminal.is_json && mode == Mode::Once {
+        let of = |(opening, summary): (&Opening, &Summary)| {
+            let name = opening.spec.full_name();
+            json!({
+                "consumer": name,
+                "passes": summary.passes.iter().map(|landed| landed_json(&name, landed)).collect::<Vec<_>>(),
+                "held_by": summary.held.as_ref().map(|holder| holder.process),
+                "error": summary.failure.as_ref().map(ToString::to_string),
+            })
+        };
+        let consumers: Vec<Value> = openings.iter().zip(&summaries).map(of).collect();
+        app.terminal.json(&json!({"consumers": consumers}));
+    }
+    for (opening, summary) in openings.iter().zip(&summaries) {
+        if let Some(holder) = &summary.held {
+            let name = opening.spec.full_name();
+            app.terminal.warning(&format!("{name}: process {} has it; nothing was done", holder.process));
+        } else if mode == Mode::Once && summary.passes.is_empty() && summary.failure.is_none() && !app.terminal.is_json
+        {
+            app.terminal.data(&format!("{}: nothing new\n", opening.spec.full_name()));
+        }
+    }
+    let has_failed = summaries.iter().any(|summary| summary.failure.is_some());
+    Ok(if has_failed { Exit::Failed } else { Exit::Ok })
+}
+
+/// Returns a pass in one line.
+pub fn landed_text(landed: &Landed) -> String {
+    let mut parts = Vec::new();
+    match (&landed.gap, landed.range) {
+        (Some(gap), (_, upto)) => parts.push(format!("over the gap of {gap} to snapshot {upto}")),
+        (None, (after, upto)) if after < upto => parts.push(format!("up to snapshot {upto}")),
+        _ => {}
+    }
+    parts.push(format!("{} read", count(usize::try_from(landed.rows).unwrap_or(usize::MAX), "row")));
+    parts.extend(landed.written.iter().map(|(table, rows)| format!("{} in {table}", thousands(*rows))));
+    let more = [("known already", landed.duplicates), ("replaced", landed.replaced), ("dead letters", landed.letters)];
+    parts.extend(more.iter().filter(|(_, rows)| 0 < *rows).map(|(what, rows)| format!("{} {what}", thousands(*rows))));
+    parts.join(", ")
+}
+
+/// Returns a pass as JSON.
+pub fn landed_json(consumer: &str, landed: &Landed) -> Value {
+    let seconds = |time: Duration| (time.as_secs_f64() * 1e3).round() / 1e3;
+    let written: serde_json::Map<String, Value> =
+        landed.written.iter().map(|(table, rows)| (table.clone(), json!(rows))).collect();
+    json!({
+        "consumer": consumer,
+        "after": landed.range.0,
+        "upto": landed.range.1,
+        "snapshot": landed.snapshot,
+        "rows": landed.rows,
+        "written": written,
+        "duplicates": landed.duplicates,
+        "replaced": landed.replaced,
+        "dead_letters": landed.letters,
+        "windows": landed.windows,
+        "gap": landed.gap,
+        "seconds": {
+            "read": seconds(landed.phases.read),
+            "decode": seconds(landed.phases.decode),
+            "stage": seconds(landed.phases.stage),
+            "commit": seconds(landed.phases.commit),
+        },
+    })
+}

@@ -1,0 +1,410 @@
+//! `consume`: consumers as a person meets them, and as a kill meets them.
+
+use expect_test::expect;
+use pintail_testkit::{Project, pintail};
+
+use crate::{check, run};
+
+/// One event per row of `events.csv`, as somebody else writes them.
+const PROJECT: &str = r#"//- /pintail.toml
+[consumer.decode]
+source = "ducklake://main/raw_events"
+decoder = "cloudevents-default"
+//- /pipelines/raw.sql
+-- materialize manual ducklake://main/raw_events
+CREATE TABLE IF NOT EXISTS raw_events (
+  subject VARCHAR, "time" TIMESTAMPTZ, type VARCHAR, id VARCHAR, source VARCHAR, producer VARCHAR,
+  data_content_type VARCHAR, data_version VARCHAR, extras VARCHAR, data VARCHAR, data_base64 BLOB, data_index_key VARCHAR,
+  voids_id VARCHAR
+);
+INSERT INTO raw_events BY NAME
+SELECT 'car-' || (i % 3) AS subject, TIMESTAMPTZ '2026-06-01 00:00:00Z' + INTERVAL (i) SECOND AS "time",
+       'dimo.status' AS type, 'e' || i AS id, '0xA' AS source, '{}' AS extras,
+       '{"signals":[{"name":"speed","timestamp":"2026-06-01T00:00:00Z","value":' || if(i = 4, '"fast"', i::VARCHAR) || '}]}' AS data
+FROM range(getvariable('from')::BIGINT, getvariable('to')::BIGINT) r(i);
+"#;
+
+fn project() -> Project {
+    let text = PROJECT.replace("getvariable('from')", "$first").replace("getvariable('to')", "$last");
+    Project::new(&text.replace("[consumer.decode]", "[vars]\nfirst = 0\nlast = 6\n[consumer.decode]"))
+}
+
+fn more(project: &Project, first: u32, last: u32) {
+    run(project, &format!("run --force --var first={first} --var last={last}")).expect_ok();
+}
+
+#[test]
+fn a_consumer_is_run_listed_shown_reset_and_replayed() {
+    let project = project();
+    check(
+        &project,
+        "consume list",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        consumer  state        lag  unread  cursor  head  dead letters  source
+        decode    no lake yet    -       -       -     -             -  ducklake://main/raw_events
+    "#]],
+    );
+    check(
+        &project,
+        "consume run",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: nothing new
+        --- stderr
+        decode: its source does not exist yet
+    "#]],
+    );
+    more(&project, 0, 6);
+    check(
+        &project,
+        "consume list",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        consumer  state      lag  unread  cursor  head  dead letters  source
+        decode    never run    -       0       -     3             0  ducklake://main/raw_events
+    "#]],
+    );
+    check(
+        &project,
+        "consume run",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: up to snapshot 3, 6 rows read, 5 in signals, 0 in events, 1 dead letters
+    "#]],
+    );
+    check(
+        &project,
+        "consume run decode",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: nothing new
+    "#]],
+    );
+    check(
+        &project,
+        "consume list",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        consumer  state   lag  unread  cursor  head  dead letters  source
+        decode    idle   <time>       0       3    10             1  ducklake://main/raw_events
+    "#]],
+    );
+    check(
+        &project,
+        "consume show decode",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode
+          lag            <time>
+          state          idle
+          unread         0 rows in 0 snapshots
+          cursor         3, written <time> ago; the head is 10
+          holds          snapshot 10, told <time> ago
+          dead letters   1
+          source         ducklake://main/raw_events
+          decoder        cloudevents-default version 1
+          writes         signals, events
+          at a gap       stop
+    "#]],
+    );
+    check(
+        &project,
+        "consume reset decode --to head",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: the cursor is at snapshot 10; it was at 3
+    "#]],
+    );
+    check(
+        &project,
+        "consume reset decode",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: the cursor is at snapshot 1; it was at 10
+    "#]],
+    );
+    check(
+        &project,
+        "consume run",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: up to snapshot 3, 6 rows read, 0 in signals, 0 in events, 5 known already
+    "#]],
+    );
+    check(
+        &project,
+        "consume replay decode --from 2026-06-01 --to 2026-06-02",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: 6 rows read, 0 in signals, 0 in events, 5 known already
+    "#]],
+    );
+    check(
+        &project,
+        "consume backfill decode --from 2026-06-01T00:00:02Z --to 2026-06-01T00:00:04Z",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: 2 rows read, 0 in signals, 0 in events, 2 known already
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_consumer_is_said_at_its_place() {
+    let project = Project::new(
+        "//- /pintail.toml\n[consumer.Decode]\nsource = \"ducklake://main/a\"\n[consumer.b]\nsource = \"ducklake://man/a\"
+decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consumer.c]\nstart = \"begin\"\n",
+    );
+    check(
+        &project,
+        "check",
+        expect![[r#"
+            exit code 3
+            --- stdout
+            checked 0 scripts and 0 test files: 9 errors, 1 warning
+            --- stderr
+            warning[P013]: no scripts found
+              = help: put one into `pipelines/`, such as `pipelines/orders.sql`
+            error[P560]: `Decode` cannot name a consumer: it begins with no lower-case letter
+             --> pintail.toml:1:11
+              |
+            1 | [consumer.Decode]
+              |           ^^^^^^
+              |
+              = help: such as `decode` or `decode-v2`
+            error[P560]: `[consumer.b]` has no `by`
+             --> pintail.toml:3:11
+              |
+            3 | [consumer.b]
+              |           ^
+              |
+              = help: add the column by which the shards share the rows, such as `by = "subject"`
+            error[P004]: `source` must be a table of a lake that is configured, found `ducklake://man/a`
+             --> pintail.toml:4:10
+              |
+            4 | source = "ducklake://man/a"
+              |          ^^^^^^^^^^^^^^^^^^
+              |
+              = help: did you mean `main`?
+            error[P561]: unknown decoder `cloudevents-defalt`
+             --> pintail.toml:5:11
+              |
+            5 | decoder = "cloudevents-defalt"
+              |           ^^^^^^^^^^^^^^^^^^^^
+              |
+              = help: did you mean `cloudevents-default`?
+            error[P004]: `gap` must be `stop`, `rescan` or `skip`, found `leap`
+             --> pintail.toml:7:7
+              |
+            7 | gap = "leap"
+              |       ^^^^^^
+              |
+              = help: `stop` leaves it to a person, as without it
+            error[P002]: unknown key `window` in [consumer.b]
+             --> pintail.toml:8:1
+              |
+            8 | window = 3
+              | ^^^^^^
+              |
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+            error[P560]: `[consumer.c]` has no `source`
+             --> pintail.toml:9:11
+              |
+            9 | [consumer.c]
+              |           ^
+              |
+              = help: add the table that it reads, such as `source = "ducklake://main/raw_events"`
+            error[P560]: `[consumer.c]` has no `decoder`
+             --> pintail.toml:9:11
+              |
+            9 | [consumer.c]
+              |           ^
+              |
+              = help: add one of `cloudevents-default`
+            error[P004]: `start` must be `earliest`, `head` or a snapshot, found `begin`
+              --> pintail.toml:10:9
+               |
+            10 | start = "begin"
+               |         ^^^^^^^
+               |
+               = help: a consumer that has run before is at its cursor; `pintail consume reset` moves it
+        "#]],
+    );
+    check(
+        &project,
+        "consume run c",
+        expect![[r#"
+            exit code 3
+            --- stderr
+            error[P560]: `Decode` cannot name a consumer: it begins with no lower-case letter
+             --> pintail.toml:1:11
+              |
+            1 | [consumer.Decode]
+              |           ^^^^^^
+              |
+              = help: such as `decode` or `decode-v2`
+            error[P560]: `[consumer.b]` has no `by`
+             --> pintail.toml:3:11
+              |
+            3 | [consumer.b]
+              |           ^
+              |
+              = help: add the column by which the shards share the rows, such as `by = "subject"`
+            error[P004]: `source` must be a table of a lake that is configured, found `ducklake://man/a`
+             --> pintail.toml:4:10
+              |
+            4 | source = "ducklake://man/a"
+              |          ^^^^^^^^^^^^^^^^^^
+              |
+              = help: did you mean `main`?
+            error[P561]: unknown decoder `cloudevents-defalt`
+             --> pintail.toml:5:11
+              |
+            5 | decoder = "cloudevents-defalt"
+              |           ^^^^^^^^^^^^^^^^^^^^
+              |
+              = help: did you mean `cloudevents-default`?
+            error[P004]: `gap` must be `stop`, `rescan` or `skip`, found `leap`
+             --> pintail.toml:7:7
+              |
+            7 | gap = "leap"
+              |       ^^^^^^
+              |
+              = help: `stop` leaves it to a person, as without it
+            error[P002]: unknown key `window` in [consumer.b]
+             --> pintail.toml:8:1
+              |
+            8 | window = 3
+              | ^^^^^^
+              |
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+            error[P560]: `[consumer.c]` has no `source`
+             --> pintail.toml:9:11
+              |
+            9 | [consumer.c]
+              |           ^
+              |
+              = help: add the table that it reads, such as `source = "ducklake://main/raw_events"`
+            error[P560]: `[consumer.c]` has no `decoder`
+             --> pintail.toml:9:11
+              |
+            9 | [consumer.c]
+              |           ^
+              |
+              = help: add one of `cloudevents-default`
+            error[P004]: `start` must be `earliest`, `head` or a snapshot, found `begin`
+              --> pintail.toml:10:9
+               |
+            10 | start = "begin"
+               |         ^^^^^^^
+               |
+               = help: a consumer that has run before is at its cursor; `pintail consume reset` moves it
+        "#]],
+    );
+    let good = self::project();
+    check(
+        &good,
+        "consume run decoed",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: there is no consumer `decoed`
+        hint: did you mean `decode`?
+    "#]],
+    );
+    check(
+        &good,
+        "consume replay decode --from 2026-06-02 --to 2026-06-01",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: `--to 2026-06-01` is not after `--from 2026-06-02`
+    "#]],
+    );
+    check(
+        &good,
+        "consume replay decode --from 1 --to 2026-06-01",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: `--from` and `--to` must both be moments, or both snapshots
+    "#]],
+    );
+    check(
+        &good,
+        "consume replay decode --from 1 --to 2",
+        expect![[r#"
+        exit code 1
+        --- stderr
+        error: consumer `decode` has never run, so there is nothing to read again
+        hint: run `pintail consume run decode` first
+    "#]],
+    );
+    check(
+        &good,
+        "consume reset decode --to yesterday",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: invalid value 'yesterday' for '--to <PLACE>': `yesterday` is neither `earliest` nor `head` nor a snapshot
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn a_consumer_that_is_killed_anywhere_reads_each_row_once() {
+    let project = project();
+    let mut last = 0;
+    let points = ["leased", "staged", "checked", "written", "stamped", "committed", "remembered"];
+    for (index, point) in points.into_iter().enumerate() {
+        more(&project, last, last + 5);
+        last += 5;
+        // The first commits make the tables, so that the point of interest is reached later.
+        let nth = if index == 0 { "" } else { "*1" };
+        let killed = pintail(&project).words("consume run").fault(&format!("{point}{nth}=kill")).run();
+        assert_eq!(killed.code, None, "{point}: {killed}");
+    }
+    run(&project, "consume run").expect_ok();
+    let counted =
+        "SELECT (SELECT count(*) FROM signals) AS rows, (SELECT count(DISTINCT cloud_event_id) FROM signals) AS events,
+                          (SELECT sum(count) FROM signals_latest)::BIGINT AS in_rollup";
+    let outcome = pintail(&project).args(["query", counted]).run();
+    expect![[r#"
+        exit code 0
+        --- stdout
+        rows  events  in_rollup
+        ───────────────────────
+          34      34          3
+        --- stderr
+        (1 row)
+    "#]]
+    .assert_eq(&outcome.to_string());
+}
+
+#[test]
+fn a_follower_consumes_what_comes_until_it_is_told_to_stop() {
+    let project = project();
+    let follower = pintail(&project).words("consume run --follow --poll 1s --json").start();
+    more(&project, 0, 3);
+    let listed = || run(&project, "consume list --json").to_string();
+    pintail_testkit::wait_until("all is consumed", || listed().contains("\"idle\""));
+    follower.signal("INT");
+    let outcome = follower.finish();
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert!(outcome.to_string().contains("\"rows\":3"), "{outcome}");
+}
