@@ -6,7 +6,9 @@
 pub mod blob;
 pub mod cloudevents;
 pub mod decode;
+pub mod import;
 pub mod intake;
+pub mod letters;
 pub mod log;
 pub mod raw;
 pub mod rollup;

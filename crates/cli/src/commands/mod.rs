@@ -6,6 +6,7 @@ pub mod backfill;
 pub mod check;
 pub mod completions;
 pub mod consume;
+pub mod deadletter;
 pub mod diff;
 pub mod doctor;
 pub mod explain;
@@ -57,6 +58,7 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Unpin(args) => pins::unpin(&args, app),
         Command::Pins(args) => pins::list(&args, app),
         Command::Ingest(args) => ingest::run(&args, app),
+        Command::Deadletter(args) => deadletter::run(&args, app),
         Command::Audit(args) => audit::run(&args, app),
         Command::Lake(args) => lake::run(&args, app),
         Command::Maintain(args) => maintain::run(&args, app),

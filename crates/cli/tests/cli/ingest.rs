@@ -142,3 +142,55 @@ fn an_address_that_others_reach_needs_a_guard() {
     let refused = pintail(&project).words("ingest").run().expect_code(3);
     assert!(refused.stderr.contains("P575"), "{refused}");
 }
+
+#[test]
+fn files_are_imported_once_and_what_is_no_event_is_a_dead_letter_that_can_be_replayed() {
+    let project = Project::new("//- /pintail.toml\n");
+    project.write("in/a.ndjson", &format!("{}\nnot an event\n", event("1")));
+    let imported = pintail(&project).words("ingest --from in").run().expect_ok();
+    expect![[r#"
+        exit code 0
+        --- stdout
+        1 event of 1 file landed in main.raw_events
+        --- stderr
+        1 event in the lake
+        warning: kept as dead letters, because they are no events: 1 record
+        hint: `pintail deadletter list` shows them
+    "#]]
+    .assert_eq(&imported.to_string());
+    let again = pintail(&project).words("ingest --from in").run().expect_ok();
+    expect![[r#"
+        0 events of 0 files landed in main.raw_events; 1 file had landed before
+    "#]]
+    .assert_eq(&again.stdout);
+    let letters = pintail(&project).words("deadletter list --json").run().expect_ok().raw_stdout;
+    let letters: serde_json::Value = serde_json::from_str(&letters).expect("the answer is JSON");
+    let letter = &letters["letters"][0];
+    assert_eq!((letter["origin"].as_str(), letter["raw"].as_str()), (Some("file"), Some("not an event")));
+    let id = letter["id"].as_str().expect("a letter has an id");
+    let replayed = pintail(&project).args(["deadletter", "replay", id]).run().expect_code(1);
+    assert!(replayed.stderr.contains("is still no event: line 1, column 2: this is not JSON"), "{replayed}");
+    project.write("fixed.json", &event("2"));
+    let replayed = pintail(&project).args(["deadletter", "replay", id, "--with", "fixed.json"]).run().expect_ok();
+    assert_eq!(replayed.stdout, "1 letter landed in main.raw_events\n");
+    let shown = pintail(&project).args(["deadletter", "show", &id[..6]]).run().expect_ok();
+    assert!(shown.stdout.contains("why       line 1, column 2: this is not JSON"), "{shown}");
+    assert_eq!(query(&project, "SELECT id FROM raw_events ORDER BY id").len(), 2);
+    let none = pintail(&project).words("deadletter list").run().expect_ok();
+    assert_eq!(none.stdout, "there are no dead letters\n");
+}
+
+#[test]
+fn mistakes_of_imports_and_letters_say_what_to_do() {
+    let project = Project::new("//- /pintail.toml\n");
+    let check = |line: &str, expected: &str| {
+        let outcome = pintail(&project).words(line).run().expect_code(2);
+        assert!(outcome.stderr.contains(expected), "{outcome}");
+    };
+    project.write("a.txt", "");
+    check("ingest --from none.ndjson", "could not read <project>/none.ndjson");
+    check("ingest --from a.txt", "is none of .ndjson, .jsonl, .csv and .parquet");
+    check("deadletter show 00", "no dead letter has an id that begins with `00`");
+    check("deadletter replay", "required arguments were not provided");
+    check("deadletter replay 00", "no dead letter is meant by that");
+}

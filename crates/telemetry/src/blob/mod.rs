@@ -4,6 +4,7 @@
 //! folder is synced; in S3 it is one PUT. It is written before the row that names it, so a crash leaves at most an object
 //! that no row names. Keys are never reused.
 
+mod fetch;
 mod local;
 mod seal;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 
+pub use fetch::FetchedBlobs;
 pub use seal::{KeyRing, SealError};
 
 use crate::cloudevents::{EventTime, Payload};

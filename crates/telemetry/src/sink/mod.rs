@@ -48,6 +48,8 @@ pub struct Batch {
     pub positions: Vec<String>,
     /// What was refused already.
     pub letters: Vec<DeadLetter>,
+    /// What else belongs into the same commit: the source's own records.
+    pub records: Vec<Statement>,
 }
 
 /// What landed.
@@ -141,7 +143,7 @@ impl Sink {
             let change = Move { from, to, source: &self.name.source, token: 0 };
             let asked = Commit { by: &self.by, position: &self.name.position, change };
             let insert = self.insert(&condition_without(&left_out));
-            let work = |transaction: &WriteTransaction<'_>| self.write(transaction, &insert, &letters);
+            let work = |transaction: &WriteTransaction<'_>| self.write(transaction, &insert, &letters, &batch.records);
             let tell =
                 |(rows, letters): &(u64, u64)| format!("{}: {rows} rows, {letters} dead letters, to {to}", self.by);
             let error = match commit::commit(&self.writer, &asked, work, tell) {
@@ -181,8 +183,12 @@ impl Sink {
         transaction: &WriteTransaction<'_>,
         insert: &Statement,
         letters: &StagedLetters,
+        records: &[Statement],
     ) -> Result<(u64, u64), EngineError> {
         let rows = transaction.run(insert)?;
+        for record in records {
+            transaction.run(record)?;
+        }
         let letters = dead_letter::write(transaction, self.writer.alias(), letters)?;
         Ok((rows, letters))
     }

@@ -78,14 +78,7 @@ impl Place {
 
     /// Opens the lake with faults, as in `stamped=panic`.
     pub fn writer_with(&self, faults: &str) -> Writer {
-        let vendor = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vendor/duckdb/extensions");
-        let options = InstanceOptions {
-            extensions: ExtensionFolders(vec![vendor]),
-            threads: Some(2),
-            object_stores: self.stores.clone(),
-            ..InstanceOptions::default()
-        };
-        Writer::open(&self.location, options, Faults::parse(faults).unwrap()).unwrap()
+        Writer::open(&self.location, options(&self.stores), Faults::parse(faults).unwrap()).unwrap()
     }
 
     /// Opens the log `name`.
@@ -112,6 +105,17 @@ impl Place {
     /// Closes a log, so that it can be opened again.
     pub fn close(&self, log: &Log) {
         self.runtime.block_on(log.close());
+    }
+}
+
+/// Returns how the instances of tests are opened.
+pub fn options(stores: &[ObjectStore]) -> InstanceOptions {
+    let vendor = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vendor/duckdb/extensions");
+    InstanceOptions {
+        extensions: ExtensionFolders(vec![vendor]),
+        threads: Some(2),
+        object_stores: stores.to_vec(),
+        ..InstanceOptions::default()
     }
 }
 

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
+mod imports;
 mod layout;
+mod letters;
 mod sink;
 mod sources;
