@@ -39,13 +39,14 @@ pub fn listen_between_rounds() -> Result<Receiver<()>, Failure> {
 }
 
 /// Lets the user end consumers: the first signal ends them between two windows, the second ends the process at once.
-pub fn listen_to_stop(stop: Stop) -> Result<(), Failure> {
+pub fn listen_to_stop(stop: Stop, cancel: Cancel) -> Result<(), Failure> {
     let (runtime, (mut interrupt, mut terminate)) = signals()?;
     thread::spawn(move || {
         runtime.block_on(async {
             wait(&mut interrupt, &mut terminate).await;
             say("stopping: what is not committed is read again the next time; again to exit at once");
             stop.stop();
+            cancel.cancel();
             wait(&mut interrupt, &mut terminate).await;
             std::process::exit(Exit::Failed as i32);
         });

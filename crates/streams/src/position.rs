@@ -8,8 +8,8 @@ use std::fmt;
 
 use indoc::formatdoc;
 use pintail_core::sql::{Literal, Relation, Statement};
-use pintail_engine::EngineError;
 use pintail_engine::lake::{self, OWN_SCHEMA};
+use pintail_engine::{EngineError, Session};
 
 use crate::writer::Writer;
 
@@ -60,12 +60,16 @@ pub struct Position {
 
 /// Returns the position, or `None` when the stream has never begun.
 pub fn read(writer: &Writer, table: &PositionTable) -> Result<Option<Position>, EngineError> {
-    if is_absent(writer, table)? {
+    read_in(writer.session(), writer.alias(), table)
+}
+
+/// Returns the position in the lake attached as `alias`.
+pub fn read_in(session: &Session, alias: &str, table: &PositionTable) -> Result<Option<Position>, EngineError> {
+    if is_absent_in(session, alias, table)? {
         return Ok(None);
     }
-    let sql =
-        format!("SELECT position, source, token, epoch_us(updated_at) FROM {} LIMIT 2", table.relation(writer.alias()));
-    let mut rows = writer.session().rows("read the position", &sql, |row| {
+    let sql = format!("SELECT position, source, token, epoch_us(updated_at) FROM {} LIMIT 2", table.relation(alias));
+    let mut rows = session.rows("read the position", &sql, |row| {
         Ok(Position { at: row.get(0)?, source: row.get(1)?, token: row.get(2)?, updated_micros: row.get(3)? })
     })?;
     match rows.len() {
@@ -79,7 +83,11 @@ pub fn read(writer: &Writer, table: &PositionTable) -> Result<Option<Position>, 
 
 /// Returns whether the stream has never begun.
 pub fn is_absent(writer: &Writer, table: &PositionTable) -> Result<bool, EngineError> {
-    let absent = lake::absent_names(writer.session(), writer.alias(), &[(OWN_SCHEMA, table.name())])?;
+    is_absent_in(writer.session(), writer.alias(), table)
+}
+
+fn is_absent_in(session: &Session, alias: &str, table: &PositionTable) -> Result<bool, EngineError> {
+    let absent = lake::absent_names(session, alias, &[(OWN_SCHEMA, table.name())])?;
     Ok(!absent.is_empty())
 }
 

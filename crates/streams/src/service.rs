@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pintail_engine::{EngineError, ErrorClass};
 
-use crate::consumer::{Consumer, Holder, Landed, Pass, PassError, Spec};
+use crate::consumer::{Consumer, Holder, Landed, Pass, PassError, Spec, system_now};
 use crate::decoder::Decoder;
 use crate::writer::Writer;
 
@@ -39,6 +39,9 @@ impl Stop {
     }
 }
 
+/// How often rows whose time is over are looked for.
+const RETIRE_EVERY: Duration = Duration::from_secs(3_600);
+
 /// How long it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -62,6 +65,8 @@ pub enum Event<'a> {
     NoSource,
     /// Rows were consumed.
     Landed(&'a Landed),
+    /// Decoded rows whose time was over have gone.
+    Retired(u64),
     /// Nothing is left for now.
     Idle,
     /// Something went wrong that may pass.
@@ -132,9 +137,19 @@ fn session(
             }
         }
     };
+    let mut retired: Option<Instant> = None;
     loop {
         if stop.is_stopped() {
             return Ok(Ended::Stopped);
+        }
+        let is_due = retired.is_none_or(|at| RETIRE_EVERY <= at.elapsed());
+        if let (true, Some(retention)) = (is_due, spec.retention) {
+            let kept = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+            let rows = consumer.retire(system_now().saturating_sub(kept))?;
+            retired = Some(Instant::now());
+            if 0 < rows {
+                tell(Event::Retired(rows));
+            }
         }
         let pass = consumer.pass()?;
         *failing = Failing::default();

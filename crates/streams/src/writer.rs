@@ -63,6 +63,11 @@ impl Writer {
         &self.session
     }
 
+    /// Returns the session with the alias.
+    pub(crate) fn place(&self) -> (&Session, &str) {
+        (&self.session, &self.alias)
+    }
+
     /// Returns another session of the same instance, for reading while the first one writes.
     pub fn reader(&self) -> Result<Session, EngineError> {
         self.instance.session()

@@ -15,6 +15,7 @@ mod scaling;
 mod scripts;
 mod start;
 mod table;
+mod upkeep;
 mod versions;
 mod writes;
 
@@ -75,6 +76,11 @@ const REPORTS: &[Report] = &[
         name: "catalog-latency",
         about: "small commands with the catalog in a SQLite file and in a Postgres on this machine",
         report: catalogs::report,
+    },
+    Report {
+        name: "maintain-10k-files",
+        about: "upkeep of a table with 10,000 small files, beside the same merge by hand",
+        report: upkeep::report,
     },
     Report {
         name: "merge-20m-512mb",

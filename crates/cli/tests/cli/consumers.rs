@@ -408,3 +408,75 @@ fn a_follower_consumes_what_comes_until_it_is_told_to_stop() {
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.to_string().contains("\"rows\":3"), "{outcome}");
 }
+
+#[test]
+fn scripts_with_a_stream_are_consumers_too() {
+    let project = project();
+    project.write(
+        "pipelines/fast.sql",
+        "-- stream ducklake://main/raw_events start=earliest
+-- materialize ducklake://main/fast append
+SELECT id, subject FROM changes WHERE id <> 'e0'
+",
+    );
+    more(&project, 0, 6);
+    check(
+        &project,
+        "consume run",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: up to snapshot 3, 6 rows read, 5 in signals, 0 in events, 1 dead letters
+    "#]],
+    );
+    check(
+        &project,
+        "consume list",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        consumer  state   lag  unread  cursor  head  dead letters  source
+        decode    idle   <time>       0       3    11             1  ducklake://main/raw_events
+        fast      idle   <time>       0       3    11             0  ducklake://main/raw_events
+    "#]],
+    );
+    run(&project, "run --select raw --force --var first=6 --var last=8").expect_ok();
+    check(
+        &project,
+        "consume run fast",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        fast: 2 rows in, 0 rows out
+    "#]],
+    );
+    check(
+        &project,
+        "consume show fast",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        fast
+          lag            <time>
+          state          idle
+          unread         0 rows in 0 snapshots
+          cursor         12, written <time> ago; the head is 13
+          holds          snapshot 12, told <time> ago
+          dead letters   0
+          source         ducklake://main/raw_events
+          cursor's name  script.fast
+          writes         fast
+          at a gap       stop
+    "#]],
+    );
+    check(
+        &project,
+        "consume reset fast",
+        expect![[r#"
+        exit code 2
+        --- stderr
+        error: `fast` is a script, and what it has taken is not decoded again row by row
+        hint: `pintail run --select fast --full-refresh` reads its source from the beginning
+    "#]],
+    );
+}

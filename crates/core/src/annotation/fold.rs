@@ -22,6 +22,7 @@ pub(super) fn fold_materialize(draft: &mut Draft<'_>) {
         strategy,
         if_changed: line.if_changed.is_some(),
         allow_empty: line.allow_empty.is_some(),
+        on_delete: line.on_delete.map(|rule| rule.value),
         format: line.format.map(|format| format.value),
         partition_column: line.column.map(|column| column.value),
         target: line.target,

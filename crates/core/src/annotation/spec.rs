@@ -186,10 +186,21 @@ pub struct Materialize {
     pub if_changed: bool,
     /// `allow_empty`.
     pub allow_empty: bool,
+    /// `on_delete=`: what a script with `stream` does about a key whose last change is a delete.
+    pub on_delete: Option<OnDelete>,
     /// `format=` (Windmill), kept for the targets that know it.
     pub format: Option<String>,
     /// `column=` (Windmill) or the configured name of the identity column; `_partition` when absent.
     pub partition_column: Option<String>,
+}
+
+/// `on_delete=delete|ignore`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDelete {
+    /// The row goes.
+    Delete,
+    /// The row stays as it was; the deletes are counted.
+    Ignore,
 }
 
 /// The declared write strategy.
@@ -379,6 +390,8 @@ pub struct Stream {
     pub batch_bytes: Option<u64>,
     /// Where a new consumer starts.
     pub start: StreamStart,
+    /// `changes=all`: updates and deletes too.
+    pub all_changes: bool,
 }
 
 /// `start=head|earliest|<snapshot>`.

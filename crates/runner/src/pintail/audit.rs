@@ -25,11 +25,14 @@ pub enum Check {
     Pins,
     /// Each consumer stands within the snapshots that are there.
     Consumers,
+    /// What consumers have written is there once, has its source, and is summed up rightly.
+    Decoded,
 }
 
 impl Check {
     /// Every check, in the order in which they are made.
-    pub const ALL: [Check; 5] = [Check::Files, Check::Rows, Check::Stamps, Check::Pins, Check::Consumers];
+    pub const ALL: [Check; 6] =
+        [Check::Files, Check::Rows, Check::Stamps, Check::Pins, Check::Consumers, Check::Decoded];
 
     /// Returns the word for it.
     pub fn word(self) -> &'static str {
@@ -39,8 +42,22 @@ impl Check {
             Check::Stamps => "stamps",
             Check::Pins => "pins",
             Check::Consumers => "consumers",
+            Check::Decoded => "decoded",
         }
     }
+}
+
+/// A question about a lake whose answer must be 0.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The table that it is about.
+    pub place: String,
+    /// What the answer counts, such as `rows that are there already`.
+    pub counted: String,
+    /// Answers with one BIGINT.
+    pub query: String,
+    /// The tables, by schema and name, without which it is not asked.
+    pub tables: Vec<(String, String)>,
 }
 
 /// Something that is not as it must be.
@@ -68,14 +85,23 @@ pub struct Audit {
 }
 
 impl Pintail {
-    /// Checks one lake, or all, and mends nothing.
-    pub fn audit(&self, lake: Option<&str>) -> Result<Vec<Audit>, RunnerError> {
+    /// Checks one lake, or all, and mends nothing. `questions` returns what else must be 0 in a lake that is attached under
+    /// the name that it is given.
+    pub fn audit(
+        &self,
+        lake: Option<&str>,
+        questions: &dyn Fn(&LakeName, &str) -> Vec<Question>,
+    ) -> Result<Vec<Audit>, RunnerError> {
         // What the store has not seen yet is no difference.
         self.observe([])?;
-        self.lakes_named(lake)?.into_iter().map(|location| self.audit_lake(location)).collect()
+        self.lakes_named(lake)?.into_iter().map(|location| self.audit_lake(location, questions)).collect()
     }
 
-    fn audit_lake(&self, location: &LakeLocation) -> Result<Audit, RunnerError> {
+    fn audit_lake(
+        &self,
+        location: &LakeLocation,
+        questions: &dyn Fn(&LakeName, &str) -> Vec<Question>,
+    ) -> Result<Audit, RunnerError> {
         let old = self.old_versions(location)?;
         let (session, alias) = (&old.session, old.alias());
         let head = lake::head(session, &alias)?;
@@ -90,6 +116,7 @@ impl Pintail {
         findings.extend(twice(|| self.stamps(location))?);
         findings.extend(pins.iter().filter_map(|pin| lost_pin(pin, &snapshots)));
         findings.extend(consumers.iter().filter_map(|consumer| misplaced(consumer, &snapshots)));
+        findings.extend(answers(session, &alias, &questions(&location.name, &alias))?);
         let checks = Check::ALL.map(Check::word).to_vec();
         Ok(Audit { lake: location.name.clone(), head, checks, findings })
     }
@@ -149,6 +176,26 @@ fn rows(session: &Session, alias: &str) -> Result<Vec<Finding>, RunnerError> {
         },
     };
     Ok(audit::miscounted(session, alias)?.into_iter().map(finding).collect())
+}
+
+/// Asks everything in one transaction, so that rows and what sums them up are of one commit.
+fn answers(session: &Session, alias: &str, questions: &[Question]) -> Result<Vec<Finding>, RunnerError> {
+    let mut findings = Vec::new();
+    session.batch("begin to read", "BEGIN")?;
+    for question in questions {
+        let names: Vec<(&str, &str)> =
+            question.tables.iter().map(|(schema, table)| (schema.as_str(), table.as_str())).collect();
+        if !lake::absent_names(session, alias, &names)?.is_empty() {
+            continue;
+        }
+        let count: i64 = session.one("audit what consumers have written", &question.query, |row| row.get(0))?;
+        if count != 0 {
+            let message = format!("{count} {}", question.counted);
+            findings.push(Finding { check: Check::Decoded.word(), place: question.place.clone(), message });
+        }
+    }
+    session.batch("end reading", "ROLLBACK")?;
+    Ok(findings)
 }
 
 fn lost_pin(pin: &Pin, snapshots: &[Snapshot]) -> Option<Finding> {

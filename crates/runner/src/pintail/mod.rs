@@ -21,6 +21,7 @@ mod runnable;
 mod running;
 mod selecting;
 mod status;
+mod streams;
 mod testing;
 mod values;
 mod versions;
@@ -40,7 +41,7 @@ use tokio::runtime::Runtime;
 
 pub use adopt::Adopted;
 pub use ask::{Rebuilt, RunInfo, TableInfo};
-pub use audit::{Audit, Check, Finding};
+pub use audit::{Audit, Check, Finding, Question};
 pub use backfill::{
     BackfillEvent, BackfillInfo, BackfillPlan, BackfillRange, BackfillRequest, BackfillSummary, CancelledBackfill,
     Estimate, UnwrittenUpstream,

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::deferral::Deferral;
 use super::objects;
+use super::streams;
 use super::tests_of_project::{THIS, is_this};
 use super::{CompiledProject, CompiledScript, CompiledTest, ParsedText, TestKind};
 use crate::workspace::{Project, ScriptFile, TestFile};
@@ -217,6 +218,10 @@ fn compile_script(
     let has_increments = compiled.increment_column().is_some();
     compiled.text =
         ParsedText { path: source.path, blanked: source.text, body, lineage, has_increments, ..ParsedText::default() };
+    if let Some(found) = streams::resolve(&mut compiled) {
+        diagnostics.push(found);
+        compiled.cannot_run.get_or_insert_with(|| "it has errors".to_owned());
+    }
     if let Some(unbounded) = unbounded_increment(&compiled) {
         diagnostics.push(unbounded);
         compiled.cannot_run.get_or_insert_with(|| "it has errors".to_owned());
@@ -308,9 +313,6 @@ fn cannot_run(file: &ScriptFile, script: &CompiledScript, has_errors: bool) -> O
     }
     if script.header.macros.is_some() {
         return Some("it is a macro library".to_owned());
-    }
-    if script.header.stream.is_some() {
-        return Some("this version does not run streams yet".to_owned());
     }
     if script.increment_column().is_some() && matches!(script.strategy(), WriteStrategy::View | WriteStrategy::Manual) {
         return Some("increments need a query whose rows are written: not a view, not a manual script".to_owned());

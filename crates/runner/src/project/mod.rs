@@ -8,6 +8,7 @@ mod deferral;
 mod files;
 mod objects;
 mod script;
+mod streams;
 mod tests_of_project;
 
 use std::collections::HashMap;

@@ -40,6 +40,8 @@ pub struct ParsedText {
     pub deferral: Option<Arc<Deferral>>,
     /// What its script writes, where that matters to what is read.
     pub own: Option<Asset>,
+    /// Where a script with `stream` names its changes.
+    pub changes: BTreeSet<Span>,
     /// What is sent in place of the stores that it names.
     pub places: Vec<(Span, String)>,
 }

@@ -39,5 +39,6 @@ mod states;
 mod steps;
 mod storm;
 mod strategies;
+mod streams;
 mod unchanged;
 mod versions;

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use pintail_core::id::{SnapshotId, TableId};
 use pintail_core::sql::changes::Change;
 use pintail_core::stream::{Facts, Kinds, SeenSnapshot, Touch, touch};
-use pintail_engine::EngineError;
 use pintail_engine::lake::{self, feed};
+use pintail_engine::{EngineError, Session};
 
 use super::source::Spec;
 use crate::position::Position;
-use crate::writer::Writer;
 
 /// What was seen.
 #[derive(Debug)]
@@ -31,13 +30,12 @@ pub struct Observation {
 
 /// Looks at the lake. `seen` is what this process has looked through before.
 pub fn observe(
-    writer: &Writer,
+    (session, alias): (&Session, &str),
     spec: &Spec,
     kinds: Kinds,
     position: &Position,
     seen: SnapshotId,
 ) -> Result<Observation, EngineError> {
-    let (session, alias) = (writer.session(), writer.alias());
     let cursor = cursor_of(position)?;
     let seen = seen.max(cursor);
     // The snapshots before the table: one that is made in between is then there with its snapshot or not at all.

@@ -154,11 +154,11 @@ impl<'a> Consumer<'a> {
     fn try_pass(&mut self) -> Result<Pass, PassError> {
         let Some(position) = self.position()? else { return Ok(Pass::NoSource) };
         let source = self.source_of(&position)?;
-        let mut seen = observe(self.writer, &self.spec, Kinds::Inserts, &position, self.seen)?;
+        let mut seen = observe(self.writer.place(), &self.spec, Kinds::Inserts, &position, self.seen)?;
         if seen.head < self.seen {
             // The lake is another copy than the one that was looked through.
             self.seen = SnapshotId(0);
-            seen = observe(self.writer, &self.spec, Kinds::Inserts, &position, self.seen)?;
+            seen = observe(self.writer.place(), &self.spec, Kinds::Inserts, &position, self.seen)?;
         }
         self.show_lag(&seen);
         let vouched = self.reported.as_ref().map_or(SnapshotId(0), |progress| progress.snapshot);

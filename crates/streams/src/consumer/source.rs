@@ -61,6 +61,8 @@ pub struct Spec {
     pub required: bool,
     /// After how long a silence expiry no longer waits for it.
     pub staleness: Option<Duration>,
+    /// How long decoded rows stay; for ever when absent.
+    pub retention: Option<Duration>,
     /// How many threads decode; as many as the machine has cores when absent.
     pub threads: Option<NonZeroUsize>,
 }
@@ -78,6 +80,7 @@ impl Spec {
             window: WindowLimits::default(),
             required: false,
             staleness: None,
+            retention: None,
             threads: None,
         }
     }

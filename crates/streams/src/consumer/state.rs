@@ -55,8 +55,8 @@ pub enum Condition {
     OtherSource,
 }
 
-/// Looks at the consumer `spec`.
-pub fn state_of(writer: &Writer, spec: &Spec) -> Result<State, PassError> {
+/// Looks at the consumer `spec`, which asks for `kinds` of changes.
+pub fn state_of(writer: &Writer, spec: &Spec, kinds: Kinds) -> Result<State, PassError> {
     let head = lake::head(writer.session(), writer.alias())?;
     let name = spec.full_name();
     let known = writer.guard().ask(|guard| async move { guard.consumers().await })?;
@@ -73,7 +73,7 @@ pub fn state_of(writer: &Writer, spec: &Spec) -> Result<State, PassError> {
         dead_letters: dead_letters(writer, &name)?,
     };
     let Some(position) = position::read(writer, &spec.cursor())? else { return Ok(state) };
-    let seen = observe(writer, spec, Kinds::Inserts, &position, SnapshotId(0))?;
+    let seen = observe(writer.place(), spec, kinds, &position, SnapshotId(0))?;
     (state.cursor, state.moved_micros, state.head) = (Some(seen.cursor), Some(position.updated_micros), seen.head);
     let unread: Vec<_> = seen.snapshots.iter().filter(|snapshot| snapshot.touch == Touch::Rows).collect();
     state.unread_snapshots = unread.len() as u64;

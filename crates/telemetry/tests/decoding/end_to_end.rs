@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use pintail_streams::Decoder;
-use pintail_streams::consumer::{Shard, Spec};
+use pintail_streams::consumer::{Consumer, Shard, Spec};
 use pintail_telemetry::decode::{CloudEventsDefault, DecoderOptions, decoder};
 
 use super::harness::*;
@@ -142,4 +142,37 @@ fn a_newer_version_of_the_decoder_marks_the_rows_that_it_writes() {
     lake.consume(decode(), &newer);
     assert_eq!(lake.rows("SELECT decoder_version FROM signals ORDER BY 1"), "1\n2\n");
     lake.check(&newer, 1);
+}
+
+#[test]
+fn rows_whose_time_is_over_go_and_what_sums_them_up_follows() {
+    let (lake, decoder) = (on_sqlite(), cloudevents_default());
+    let speed =
+        |car: &str, id: &str, day: u32, value: f64| Raw::speed(car, id, &format!("2026-01-{day:02}T00:00:00Z"), value);
+    lake.land(&[
+        speed("car-1", "e1", 1, 10.0),
+        speed("car-1", "e2", 2, 20.0),
+        speed("car-1", "e3", 3, 30.0),
+        speed("car-2", "e4", 1, 40.0),
+        Raw::events("car-1", "e5", &COLLISION.replace("2026-01-02", "2026-01-01")),
+    ]);
+    lake.consume(decode(), &*decoder);
+    let third = 1_767_398_400_000_000;
+    assert_eq!(lake.rows(&format!("SELECT make_timestamptz({third}::BIGINT)")), "2026-01-03 00:00:00+00:00\n");
+    let mut consumer = Consumer::open(&lake.writer, decode(), &*decoder).unwrap().expect("nobody else has it");
+    assert_eq!(consumer.retire(third).unwrap(), 4);
+    let head = lake.rows("SELECT max(snapshot_id) FROM snapshots()");
+    assert_eq!(consumer.retire(third).unwrap(), 0);
+    assert_eq!(lake.rows("SELECT max(snapshot_id) FROM snapshots()"), head, "nothing to delete is no commit");
+    drop(consumer);
+    assert_eq!(
+        lake.rows("SELECT subject, value_number, count, first_seen FROM signals_latest"),
+        "car-1 | 30.0 | 1 | 2026-01-03 00:00:00+00:00\n"
+    );
+    assert_eq!(lake.rows("SELECT count(*) FROM events"), "0\n");
+    assert_eq!(lake.rows("SELECT count(*) FROM events_latest"), "0\n");
+    // What comes late for a time that is over is kept until the next look.
+    lake.land(&[speed("car-1", "e6", 2, 50.0)]);
+    lake.consume(decode(), &*decoder);
+    lake.check(&*decoder, 1);
 }

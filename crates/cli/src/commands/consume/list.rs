@@ -2,11 +2,15 @@
 //! was not consumed.
 
 use clap::Args;
-use pintail_runner::duration_text;
-use pintail_streams::consumer::{Condition, State, state_of, system_now};
+use pintail_core::stream::Kinds;
+use pintail_runner::executors::duckdb::{stream_kinds, stream_spec};
+use pintail_runner::project::CompiledScript;
+use pintail_runner::{Pintail, duration_text};
+use pintail_streams::consumer::{Condition, Spec, State, state_of, system_now};
 use serde_json::{Value, json};
 
-use super::opening::{Opening, failure, openings};
+use super::opening::{Opening, Way, failure, openings};
+use super::scripts::stream_scripts;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,7 +35,7 @@ pub struct ShowArgs {
 pub fn list(args: &ListArgs, app: &App) -> Result<Exit, Failure> {
     let found = states(&args.names, app)?;
     if app.terminal.is_json {
-        let consumers: Vec<Value> = found.iter().map(|(opening, state)| state_json(opening, state.as_ref())).collect();
+        let consumers: Vec<Value> = found.iter().map(|(listed, state)| state_json(listed, state.as_ref())).collect();
         app.terminal.json(&json!({"consumers": consumers}));
         return Ok(Exit::Ok);
     }
@@ -49,9 +53,9 @@ pub fn list(args: &ListArgs, app: &App) -> Result<Exit, Failure> {
         ("dead letters", Align::Right),
         ("source", Align::Left),
     ];
-    let row = |(opening, state): &(Opening, Option<State>)| {
-        let source = opening.spec.source.asset(&opening.lake.name);
-        let name = opening.spec.full_name();
+    let row = |(listed, state): &(Listed, Option<State>)| {
+        let source = listed.spec.source.asset(&listed.way.lake.name);
+        let name = listed.name.clone();
         let Some(state) = state else {
             let dashes = std::iter::repeat_n("-".to_owned(), 5);
             return [name, "no lake yet".to_owned()].into_iter().chain(dashes).chain([source]).collect();
@@ -75,34 +79,83 @@ pub fn list(args: &ListArgs, app: &App) -> Result<Exit, Failure> {
 pub fn show(args: &ShowArgs, app: &App) -> Result<Exit, Failure> {
     let found = states(std::slice::from_ref(&args.name), app)?;
     if app.terminal.is_json {
-        let shards: Vec<Value> = found.iter().map(|(opening, state)| state_json(opening, state.as_ref())).collect();
+        let shards: Vec<Value> = found.iter().map(|(listed, state)| state_json(listed, state.as_ref())).collect();
         app.terminal.json(&json!({"consumer": args.name, "shards": shards}));
         return Ok(Exit::Ok);
     }
-    for (opening, state) in &found {
-        app.terminal.data(&format!("{}\n", opening.spec.full_name()));
-        for (what, text) in facts(opening, state.as_ref()) {
+    for (listed, state) in &found {
+        app.terminal.data(&format!("{}\n", listed.name));
+        for (what, text) in facts(listed, state.as_ref()) {
             app.terminal.data(&format!("  {what:<14} {text}\n"));
         }
     }
     Ok(Exit::Ok)
 }
 
-fn states(names: &[String], app: &App) -> Result<Vec<(Opening, Option<State>)>, Failure> {
+/// A consumer as it is listed: one with a decoder, or a script.
+struct Listed {
+    name: String,
+    spec: Spec,
+    kinds: Kinds,
+    way: Way,
+    /// The decoder with its version.
+    decoder: Option<(String, u32)>,
+    /// The tables that it writes.
+    writes: Vec<String>,
+}
+
+impl Listed {
+    fn of_decoder(opening: Opening) -> Self {
+        let decoder = &opening.decoder;
+        Self {
+            name: opening.spec.full_name(),
+            decoder: Some((decoder.name().to_owned(), decoder.version())),
+            writes: decoder.targets().into_iter().map(|target| target.table).collect(),
+            spec: opening.spec,
+            kinds: Kinds::Inserts,
+            way: opening.way,
+        }
+    }
+
+    fn of_script(pintail: &Pintail, script: &CompiledScript) -> Result<Option<Self>, Failure> {
+        let stream = script.header.stream.as_ref();
+        let lake = stream.and_then(|stream| stream.value.asset.lake());
+        let (Some(spec), Some(lake)) = (stream_spec(script), lake) else { return Ok(None) };
+        let writes = script.target.iter().map(|target| target.short_name().to_owned()).collect();
+        let way = Way::to(pintail, lake, 1)?;
+        Ok(Some(Self {
+            name: script.name().to_string(),
+            spec,
+            kinds: stream_kinds(script),
+            way,
+            decoder: None,
+            writes,
+        }))
+    }
+}
+
+fn states(names: &[String], app: &App) -> Result<Vec<(Listed, Option<State>)>, Failure> {
     let pintail = app.open_for_question()?;
     let mut found = Vec::new();
-    for opening in openings(&pintail, names)? {
+    let decoded = openings(&pintail, names)?.into_iter().map(Listed::of_decoder);
+    let mut all: Vec<Listed> = decoded.collect();
+    for script in stream_scripts(&pintail) {
+        if names.is_empty() || names.contains(&script.name().to_string()) {
+            all.extend(Listed::of_script(&pintail, script)?);
+        }
+    }
+    for listed in all {
         // To look must not make a lake.
-        let state = match opening.lake.exists()? {
+        let state = match listed.way.lake.exists()? {
             false => None,
-            true => Some(state_of(&opening.writer()?, &opening.spec).map_err(|error| failure(&error))?),
+            true => Some(state_of(&listed.way.writer()?, &listed.spec, listed.kinds).map_err(|error| failure(&error))?),
         };
-        found.push((opening, state));
+        found.push((listed, state));
     }
     Ok(found)
 }
 
-fn facts(opening: &Opening, state: Option<&State>) -> Vec<(&'static str, String)> {
+fn facts(listed: &Listed, state: Option<&State>) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(state) = state {
         facts.push(("lag", lag_text(state)));
@@ -119,16 +172,17 @@ fn facts(opening: &Opening, state: Option<&State>) -> Vec<(&'static str, String)
     } else {
         facts.push(("state", "its lake does not exist yet".to_owned()));
     }
-    facts.push(("source", opening.spec.source.asset(&opening.lake.name)));
-    let decoder = &opening.decoder;
-    facts.push(("decoder", format!("{} version {}", decoder.name(), decoder.version())));
-    let targets: Vec<String> = decoder.targets().into_iter().map(|target| target.table).collect();
-    facts.push(("writes", targets.join(", ")));
-    if let Some(shard) = &opening.spec.shard {
+    facts.push(("source", listed.spec.source.asset(&listed.way.lake.name)));
+    match &listed.decoder {
+        Some((name, version)) => facts.push(("decoder", format!("{name} version {version}"))),
+        None => facts.push(("cursor's name", listed.spec.full_name())),
+    }
+    facts.push(("writes", listed.writes.join(", ")));
+    if let Some(shard) = &listed.spec.shard {
         facts.push(("shard", shard.to_string()));
     }
-    let required = if opening.spec.required { ", required: expiry waits for it however long it is silent" } else { "" };
-    facts.push(("at a gap", format!("{}{required}", opening.spec.gap.word())));
+    let required = if listed.spec.required { ", required: expiry waits for it however long it is silent" } else { "" };
+    facts.push(("at a gap", format!("{}{required}", listed.spec.gap.word())));
     facts
 }
 
@@ -177,14 +231,15 @@ fn text_of(micros: i64) -> String {
     duration_text(std::time::Duration::from_secs(seconds))
 }
 
-fn state_json(opening: &Opening, state: Option<&State>) -> Value {
+fn state_json(listed: &Listed, state: Option<&State>) -> Value {
     let at = |micros: Option<i64>| micros.and_then(chrono::DateTime::from_timestamp_micros).map(rfc3339);
     let progress = state.and_then(|state| state.progress.as_ref());
     json!({
-        "consumer": opening.spec.full_name(),
-        "source": opening.spec.source.asset(&opening.lake.name),
-        "decoder": opening.decoder.name(),
-        "decoder_version": opening.decoder.version(),
+        "consumer": listed.name,
+        "script": listed.decoder.is_none(),
+        "source": listed.spec.source.asset(&listed.way.lake.name),
+        "decoder": listed.decoder.as_ref().map(|(name, _)| name),
+        "decoder_version": listed.decoder.as_ref().map(|(_, version)| version),
         "state": state.map_or("no_lake", |state| condition_word(&state.condition)),
         "lag_seconds": state.map(|state| lag_micros(state) as f64 / 1e6),
         "unread_rows": state.map(|state| state.unread_rows),
@@ -198,7 +253,7 @@ fn state_json(opening: &Opening, state: Option<&State>) -> Value {
         }),
         "holds_snapshot": progress.map(|row| row.snapshot.0),
         "told_at": at(progress.map(|row| row.updated_micros)),
-        "required": opening.spec.required,
+        "required": listed.spec.required,
         "dead_letters": state.map(|state| state.dead_letters),
     })
 }

@@ -1,12 +1,15 @@
-//! `consume`: the consumers of change feeds, as `[consumer.<name>]` in pintail.toml configures them.
+//! `consume`: the consumers of change feeds, as `[consumer.<name>]` in pintail.toml configures them, and the scripts with
+//! `stream`.
 
 mod list;
-mod opening;
+pub mod opening;
 mod reread;
 mod reset;
 mod run;
+mod scripts;
 
 use clap::{Args, Subcommand};
+use pintail_runner::Pintail;
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -54,4 +57,14 @@ pub fn run(args: &ConsumeArgs, app: &App) -> Result<Exit, Failure> {
         ConsumeCommand::Replay(args) => reread::run(args, true, app),
         ConsumeCommand::Backfill(args) => reread::run(args, false, app),
     }
+}
+
+/// Returns whether `name` is a script with `stream`.
+fn is_script(pintail: &Pintail, name: &str) -> bool {
+    scripts::stream_scripts(pintail).iter().any(|script| script.name().as_str() == name)
+}
+
+fn not_for_scripts(name: &str) -> Failure {
+    Failure::usage(format!("`{name}` is a script, and what it has taken is not decoded again row by row"))
+        .with_hint(format!("`pintail run --select {name} --full-refresh` reads its source from the beginning"))
 }

@@ -1,6 +1,7 @@
 //! The consumers that a command means, their decoders, and the way to their lakes.
 
 use pintail_core::diagnostic::nearest;
+use pintail_core::id::LakeName;
 use pintail_engine::fault::Faults;
 use pintail_engine::{EngineError, ErrorClass, InstanceOptions, LakeLocation};
 use pintail_runner::workspace::ConsumerConfig;
@@ -9,6 +10,7 @@ use pintail_streams::consumer::{PassError, Spec};
 use pintail_streams::{Decoder, Writer};
 use pintail_telemetry::decode::{DecoderOptions, VehicleGate, decoder};
 
+use super::scripts::stream_scripts;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -20,28 +22,42 @@ pub struct Opening {
     pub spec: Spec,
     /// Its decoder.
     pub decoder: Box<dyn Decoder>,
-    /// Its lake.
+    /// The way to its lake.
+    pub way: Way,
+}
+
+/// The way to a lake.
+pub struct Way {
+    /// The lake.
     pub lake: LakeLocation,
     options: InstanceOptions,
     faults: Faults,
 }
 
-impl Opening {
+impl Way {
     /// Opens the lake, making it when it does not exist.
     pub fn writer(&self) -> Result<Writer, EngineError> {
         Writer::open(&self.lake, self.options.clone(), self.faults.clone())
+    }
+
+    /// Returns the way to the lake `name` for one of `sharing` that are open at once.
+    pub fn to(pintail: &Pintail, name: &LakeName, sharing: u64) -> Result<Self, Failure> {
+        let lake = pintail.lakes().get(name).cloned();
+        let lake = lake.ok_or_else(|| Failure::internal(format!("lake `{name}` is not configured")))?;
+        Ok(Self { lake, options: pintail.instance_options(sharing), faults: pintail.faults().clone() })
     }
 }
 
 /// Returns the consumers named `names`, all when there is none, shard by shard.
 pub fn openings(pintail: &Pintail, names: &[String]) -> Result<Vec<Opening>, Failure> {
     let configured = &pintail.project().project.config.consumers;
+    let scripts: Vec<String> = stream_scripts(pintail).iter().map(|script| script.name().to_string()).collect();
     for name in names {
-        if !configured.contains_key(name) {
-            let near = nearest(name, configured.keys().map(String::as_str));
+        if !configured.contains_key(name) && !scripts.contains(name) {
+            let near = nearest(name, configured.keys().chain(&scripts).map(String::as_str));
             let hint = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("add a section `[consumer.{name}]` to pintail.toml"),
+                None => format!("add a section `[consumer.{name}]` to pintail.toml, or a script with `-- stream`"),
             };
             return Err(Failure::usage(format!("there is no consumer `{name}`")).with_hint(hint));
         }
@@ -52,17 +68,12 @@ pub fn openings(pintail: &Pintail, names: &[String]) -> Result<Vec<Opening>, Fai
     let shards: u64 = meant.iter().map(|consumer| u64::from(consumer.shards)).sum();
     let mut openings = Vec::new();
     for consumer in meant {
-        let Some(lake) = pintail.lakes().get(&consumer.lake) else {
-            return Err(Failure::internal(format!("lake `{}` is not configured", consumer.lake)));
-        };
         for spec in consumer.specs() {
             openings.push(Opening {
                 config: consumer.clone(),
                 spec,
                 decoder: decoder_of(consumer)?,
-                lake: lake.clone(),
-                options: pintail.instance_options(shards),
-                faults: pintail.faults().clone(),
+                way: Way::to(pintail, &consumer.lake, shards)?,
             });
         }
     }

@@ -32,6 +32,9 @@ pub struct RereadArgs {
 /// Runs the command; a replay also replaces what an older version of the decoder wrote.
 pub fn run(args: &RereadArgs, is_replay: bool, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
+    if super::is_script(&pintail, &args.name) {
+        return Err(super::not_for_scripts(&args.name));
+    }
     let existing = if is_replay { Existing::ReplaceOlder } else { Existing::Keep };
     let mut done: Vec<Value> = Vec::new();
     for opening in openings(&pintail, std::slice::from_ref(&args.name))? {
@@ -50,7 +53,7 @@ pub fn run(args: &RereadArgs, is_replay: bool, app: &App) -> Result<Exit, Failur
 }
 
 fn reread(opening: &Opening, range: &Range, existing: Existing) -> Result<Landed, Failure> {
-    let writer = opening.writer()?;
+    let writer = opening.way.writer()?;
     let beside = Consumer::beside(&writer, opening.spec.clone(), &*opening.decoder);
     let landed = beside.and_then(|mut consumer| consumer.reread(range, existing));
     landed.map_err(|error| failure(&error))

@@ -30,9 +30,12 @@ fn start(text: &str) -> Result<Start, String> {
 /// Runs the command.
 pub fn run(args: &ResetArgs, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
+    if super::is_script(&pintail, &args.name) {
+        return Err(super::not_for_scripts(&args.name));
+    }
     let mut moved = Vec::new();
     for opening in openings(&pintail, std::slice::from_ref(&args.name))? {
-        let writer = opening.writer()?;
+        let writer = opening.way.writer()?;
         let name = opening.spec.full_name();
         let opened =
             Consumer::open(&writer, opening.spec.clone(), &*opening.decoder).map_err(|error| failure(&error))?;

@@ -10,6 +10,7 @@ use pintail_streams::service::{Ended, Event, Mode, Stop, work};
 use serde_json::{Value, json};
 
 use super::opening::{Opening, failure, openings};
+use super::scripts::Scripts;
 use crate::app::App;
 use crate::commands::pins::duration;
 use crate::exit::Exit;
@@ -57,21 +58,30 @@ struct Summary {
 pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
     let openings = openings(&pintail, &args.names)?;
-    if openings.is_empty() {
-        return Err(Failure::usage("no consumer is configured")
-            .with_hint("add a section `[consumer.<name>]` to pintail.toml; docs/guides/streams.md shows one"));
+    let mut scripts = Scripts::of(&pintail, &args.names);
+    if openings.is_empty() && scripts.is_none() {
+        return Err(Failure::usage("there is no consumer").with_hint(
+            "add a section `[consumer.<name>]` to pintail.toml, or a script with `-- stream`; docs/guides/streams.md shows both",
+        ));
     }
+    scripts.iter().for_each(|scripts| scripts.show_errors(app));
     let mode = match args.follow {
         true => Mode::Follow { poll: args.poll, patience: args.patience },
         false => Mode::Once,
     };
     let stop = Stop::default();
-    interrupt::listen_to_stop(stop.clone())?;
-    let summaries = work_on_all(&openings, mode, &stop, app);
-    conclude(&openings, summaries, mode, app)
+    interrupt::listen_to_stop(stop.clone(), pintail.cancel())?;
+    let summaries = work_on_all(&openings, &mut scripts, mode, &stop, app)?;
+    conclude(&openings, summaries, scripts.as_ref(), mode, app)
 }
 
-fn work_on_all(openings: &[Opening], mode: Mode, stop: &Stop, app: &App) -> Vec<Summary> {
+fn work_on_all(
+    openings: &[Opening],
+    scripts: &mut Option<Scripts<'_>>,
+    mode: Mode,
+    stop: &Stop,
+    app: &App,
+) -> Result<Vec<Summary>, Failure> {
     let (sender, receiver) = mpsc::channel::<(usize, Told)>();
     std::thread::scope(|scope| {
         for (index, opening) in openings.iter().enumerate() {
@@ -80,18 +90,48 @@ fn work_on_all(openings: &[Opening], mode: Mode, stop: &Stop, app: &App) -> Vec<
                 // Nobody could want to hear what is told when the receiver is gone.
                 let mut say = |told| drop(sender.send((index, told)));
                 let mut tell = |event: Event<'_>| tell(&event, &mut say);
-                let ended = work(&|| opening.writer(), &opening.spec, &*opening.decoder, mode, stop, &mut tell);
+                let ended = work(&|| opening.way.writer(), &opening.spec, &*opening.decoder, mode, stop, &mut tell);
                 drop(sender.send((index, Told::Ended(ended))));
             });
         }
         drop(sender);
         let mut summaries: Vec<Summary> = openings.iter().map(|_| Summary::default()).collect();
-        for (index, told) in receiver {
+        let mut hear = |(index, told): (usize, Told)| {
             let name = openings[index].spec.full_name();
             hear(told, &name, &mut summaries[index], mode, app);
+        };
+        let worked = match (mode, scripts) {
+            (Mode::Follow { poll, .. }, Some(scripts)) => follow(scripts, &receiver, &mut hear, poll, stop, app),
+            (_, scripts) => {
+                receiver.iter().for_each(hear);
+                // They read what the decoders have written.
+                scripts.as_mut().map_or(Ok(()), |scripts| scripts.drain(app, false))
+            }
+        };
+        // A fault of the scripts must not leave the decoders running for ever.
+        if worked.is_err() {
+            stop.stop();
         }
-        summaries
+        worked.map(|()| summaries)
     })
+}
+
+/// Runs the scripts again and again, and hears what the decoders tell, until the end is asked for.
+fn follow(
+    scripts: &mut Scripts<'_>,
+    receiver: &mpsc::Receiver<(usize, Told)>,
+    hear: &mut impl FnMut((usize, Told)),
+    poll: Duration,
+    stop: &Stop,
+    app: &App,
+) -> Result<(), Failure> {
+    while !stop.is_stopped() {
+        scripts.drain(app, true)?;
+        receiver.try_iter().for_each(&mut *hear);
+        stop.wait(poll);
+    }
+    receiver.iter().for_each(hear);
+    Ok(())
 }
 
 fn tell(event: &Event<'_>, say: &mut impl FnMut(Told)) {
@@ -103,6 +143,7 @@ fn tell(event: &Event<'_>, say: &mut impl FnMut(Told)) {
             let text = pintail_runner::with_sources(*error);
             say(Told::Line(format!("{text}; tried again in {}", duration_text(*pause))));
         }
+        Event::Retired(rows) => say(Told::Line(format!("{} decoded rows went: their time is over", thousands(*rows)))),
         Event::Idle => {}
     }
 }
@@ -138,7 +179,13 @@ fn hear(told: Told, name: &str, summary: &mut Summary, mode: Mode, app: &App) {
     }
 }
 
-fn conclude(openings: &[Opening], summaries: Vec<Summary>, mode: Mode, app: &App) -> Result<Exit, Failure> {
+fn conclude(
+    openings: &[Opening],
+    summaries: Vec<Summary>,
+    scripts: Option<&Scripts<'_>>,
+    mode: Mode,
+    app: &App,
+) -> Result<Exit, Failure> {
     if app.terminal.is_json && mode == Mode::Once {
         let of = |(opening, summary): (&Opening, &Summary)| {
             let name = opening.spec.full_name();
@@ -150,7 +197,8 @@ fn conclude(openings: &[Opening], summaries: Vec<Summary>, mode: Mode, app: &App
             })
         };
         let consumers: Vec<Value> = openings.iter().zip(&summaries).map(of).collect();
-        app.terminal.json(&json!({"consumers": consumers}));
+        let written = scripts.map(|scripts| scripts.passes.as_slice()).unwrap_or_default();
+        app.terminal.json(&json!({"consumers": consumers, "scripts": written}));
     }
     for (opening, summary) in openings.iter().zip(&summaries) {
         if let Some(holder) = &summary.held {
@@ -161,7 +209,8 @@ fn conclude(openings: &[Opening], summaries: Vec<Summary>, mode: Mode, app: &App
             app.terminal.data(&format!("{}: nothing new\n", opening.spec.full_name()));
         }
     }
-    let has_failed = summaries.iter().any(|summary| summary.failure.is_some());
+    let has_failed =
+        summaries.iter().any(|summary| summary.failure.is_some()) || scripts.is_some_and(|scripts| scripts.has_failed);
     Ok(if has_failed { Exit::Failed } else { Exit::Ok })
 }
 

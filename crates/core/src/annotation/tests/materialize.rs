@@ -317,7 +317,7 @@ fn the_span_of_an_option_is_the_option() {
             error P105 at "replace": `replace` is not written
               help: remove it: without a key and `append`, the table or slice is replaced
             error P106 at "colour": unknown option `colour` of `materialize`
-              help: the options are `key=`, `order_by=`, `on_schema_change=`, `track=`, `updated_at=`, `deletes=`, `column=`, `format=`
+              help: the options are `key=`, `order_by=`, `on_delete=`, `on_schema_change=`, `track=`, `updated_at=`, `deletes=`, `column=`, `format=`
         "#]],
     );
 }

@@ -95,8 +95,7 @@ fn streams() {
 materialize ducklake://main/x append",
         expect![[r#"
             materialize: ("ducklake://main/x", Append)
-            stream: Stream { asset: Lake { lake: LakeName("main"), schema: "main", table: "raw" }, batch_rows: Some(1000), batch_bytes: Some(64000000), start: Snapshot(42) }
-            info P125 at "stream": `stream` is parsed and checked, but this version does not act on it yet
+            stream: Stream { asset: Lake { lake: LakeName("main"), schema: "main", table: "raw" }, batch_rows: Some(1000), batch_bytes: Some(64000000), start: Snapshot(42), all_changes: false }
         "#]],
     );
 }
@@ -175,7 +174,6 @@ macros now",
               help: quote the name: `"a b"`
             error P108 at "s3://raw/x": only lake tables have a change feed
               help: name a `ducklake://` table
-            info P125 at "stream": `stream` is parsed and checked, but this version does not act on it yet
             error P108 at "late": `late` is not a start (or a snapshot's number); expected `head` or `earliest`
             error P108 at "1XB": `1XB` is not a number of bytes
               help: write a whole number with a unit, such as `64MB`

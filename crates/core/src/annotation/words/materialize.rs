@@ -6,6 +6,7 @@
 use crate::annotation::args::{Args, Line};
 use crate::annotation::draft::{Draft, Problem};
 use crate::annotation::registry::{OptionSpec, Repeats, Runtime, Shape, Word};
+use crate::annotation::spec::OnDelete;
 use crate::annotation::tokens::{Token, Value};
 use crate::annotation::values::{check_sql, read_asset_or_named, read_choice, read_column, read_columns};
 use crate::asset::Asset;
@@ -39,6 +40,12 @@ pub const WORD: Word = Word {
             value: "\"<column> desc\"",
             doc: "With `key=`: which of several rows with one key is kept, the first in this order. With `updated_at=`: \
                   which of several rows with one key and time.",
+        },
+        OptionSpec {
+            name: "on_delete",
+            value: "delete|ignore",
+            doc: "With `stream` and `key=`: whether a row whose last change is a delete goes from the table too; `ignore` when \
+                  absent.",
         },
         OptionSpec {
             name: "on_schema_change",
@@ -90,6 +97,7 @@ pub struct MaterializeLine {
     pub track: Option<Located<Vec<String>>>,
     pub updated_at: Option<Located<String>>,
     pub deletes: Option<Located<bool>>,
+    pub on_delete: Option<Located<OnDelete>>,
     pub column: Option<Located<String>>,
     pub format: Option<Located<String>>,
 }
@@ -136,6 +144,10 @@ fn parse(line: &Line<'_>, draft: &mut Draft<'_>) -> Result<(), Problem> {
         let close = read_choice(value, "a rule for deleted rows", &[("close", true), ("ignore", false)])?;
         Ok(Located { value: close, span: value.span })
     });
+    let on_delete = args.option_as("on_delete", draft, |value| {
+        let rules = [("delete", OnDelete::Delete), ("ignore", OnDelete::Ignore)];
+        Ok(Located { value: read_choice(value, "a rule for deleted rows", &rules)?, span: value.span })
+    });
     let column = args.option_as("column", draft, read_column);
     let format = args.option("format").map(|value| Located { value: value.text.into_owned(), span: value.span });
     read_schema_policy(&mut args, draft);
@@ -154,6 +166,7 @@ fn parse(line: &Line<'_>, draft: &mut Draft<'_>) -> Result<(), Problem> {
         track,
         updated_at,
         deletes,
+        on_delete,
         column,
         format,
     });

@@ -13,7 +13,7 @@ use crate::source::Located;
 pub const WORD: Word = Word {
     name: "stream",
     aliases: &[],
-    syntax: "stream <uri> [batch_rows=<n>] [batch_bytes=<n>] [start=head|earliest|<snapshot>]",
+    syntax: "stream <uri> [batch_rows=<n>] [batch_bytes=<n>] [start=head|earliest|<snapshot>] [changes=inserts|all]",
     doc: "The script consumes the change feed of a lake table exactly once: its query selects from `changes`, and its rows \
           and its cursor move in one transaction. `materialize … key=` takes the last change per key, `append` takes the \
           inserts.",
@@ -27,10 +27,16 @@ pub const WORD: Word = Word {
             doc: "Where a new consumer starts: with the next change (`head`, the default), the oldest kept one, or after \
                   a snapshot.",
         },
+        OptionSpec {
+            name: "changes",
+            value: "inserts|all",
+            doc: "Which changes `changes` has: the rows that came (`inserts`, the default), or updates and deletes too. \
+                  `on_delete=delete` asks for all.",
+        },
     ],
     keywords: &[],
     repeats: Repeats::Once,
-    runtime: Runtime::NotYet,
+    runtime: Runtime::Here,
     shape: &[Shape::Uri],
     parse,
 };
@@ -40,13 +46,16 @@ fn parse(line: &Line<'_>, draft: &mut Draft<'_>) -> Result<(), Problem> {
     let batch_rows = args.option_as("batch_rows", draft, |value| read_count(value, "a number of rows"));
     let batch_bytes = args.option_as("batch_bytes", draft, read_bytes);
     let start = args.option_as("start", draft, read_start).unwrap_or_default();
+    let kinds = [("inserts", false), ("all", true)];
+    let all_changes =
+        args.option_as("changes", draft, |value| read_choice(value, "a kind of changes", &kinds)).unwrap_or(false);
     let value = args.require(line, "the URI of a lake table")?;
     let asset = read_asset(&value)?;
     if !matches!(asset, Asset::Lake { .. }) {
         return Err(Problem::new(Code::BAD_VALUE, value.span, "only lake tables have a change feed")
             .with_help("name a `ducklake://` table"));
     }
-    let stream = Stream { asset, batch_rows, batch_bytes, start };
+    let stream = Stream { asset, batch_rows, batch_bytes, start, all_changes };
     draft.header.stream = Some(Located { value: stream, span: line.span() });
     args.finish(line, draft);
     Ok(())

@@ -22,6 +22,7 @@ fn materializing(strategy: WriteStrategy) -> Header {
         strategy,
         if_changed: false,
         allow_empty: false,
+        on_delete: None,
         format: None,
         partition_column: None,
     };

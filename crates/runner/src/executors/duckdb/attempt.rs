@@ -22,6 +22,7 @@ use pintail_store::TestResult;
 
 use super::commit;
 use super::lease::HeldLease;
+use super::stream::OpenStream;
 use super::unchanged::Confirmed;
 use crate::executors::{RunContext, StepFailure, StepJob};
 use crate::project::CompiledScript;
@@ -66,6 +67,8 @@ pub struct Attempt<'a> {
     pub sent: Vec<SentStatement>,
     /// How long each phase took.
     pub phases: Vec<(&'static str, Duration)>,
+    /// What a script with `stream` takes, once it is known.
+    pub stream: Option<OpenStream>,
     /// The right to write the slice, once it is given.
     pub lease: Option<HeldLease<'a>>,
     /// When this attempt began.
@@ -143,6 +146,7 @@ impl<'a> Attempt<'a> {
             tests: Vec::new(),
             sent: Vec::new(),
             phases: Vec::new(),
+            stream: None,
             lease: None,
             started: Instant::now(),
             begun: Instant::now(),
@@ -163,6 +167,7 @@ impl<'a> Attempt<'a> {
             tests: Vec::new(),
             sent: Vec::new(),
             phases: Vec::new(),
+            stream: None,
             lease: None,
             started: Instant::now(),
             ..self

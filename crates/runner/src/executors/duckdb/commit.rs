@@ -20,6 +20,7 @@ use super::history::{self, Surroundings};
 use super::restore;
 use super::shape::{Shape, ShapeFacts, shape};
 use super::staging::{self, Staged};
+use super::stream;
 use super::unchanged;
 use crate::executors::StepFailure;
 use crate::executors::failure::Sample;
@@ -70,7 +71,11 @@ pub fn write(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<Ended, St
         let _pass = attempt.enter(&lane)?;
         let transaction = WriteTransaction::begin(&session, &attempt.alias)?;
         match apply(attempt, &session, &transaction, &prepared)? {
-            Applied::Written(entry, schema) => finish(attempt, transaction, *entry, Some(schema)),
+            Applied::Written(entry, schema) => {
+                let ended = finish(attempt, transaction, *entry, Some(schema))?;
+                stream::report(attempt);
+                Ok(ended)
+            }
             Applied::Ended(ended) => {
                 transaction.roll_back();
                 Ok(ended)
@@ -132,7 +137,9 @@ pub fn apply(
     if facts.is_none() {
         staging::create_schema_if_missing(session, attempt, transaction)?;
     }
-    let counts = send(attempt, transaction, shape)?;
+    let gone = stream::advance(attempt, transaction, facts.as_ref())?;
+    let mut counts = send(attempt, transaction, shape)?;
+    counts.deleted += gone;
     history::check_written(session, shape)?;
     attempt.reach(FaultPoint::Written);
     let entry = stamp(attempt, shape, strategy, facts.as_ref(), counts);

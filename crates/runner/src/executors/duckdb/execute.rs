@@ -11,7 +11,7 @@ use pintail_store::NewAttempt;
 
 use super::attempt::{Attempt, Ended};
 use super::staging::{self, Staged};
-use super::{commit, increment, manual, view};
+use super::{commit, increment, manual, stream, view};
 use crate::executors::{RunContext, Slot, StepFailure, StepJob, StepOutcome, StepReport};
 
 /// Does one step and says what became of it.
@@ -116,6 +116,12 @@ impl Attempt<'_> {
                 {
                     return Ok(ended);
                 }
+                if staged.is_none()
+                    && attempt.job.step.content == Content::Script
+                    && let Some(ended) = stream::begin(attempt, slot)?
+                {
+                    return Ok(ended);
+                }
                 staging::stage_if_needed(attempt, slot, staged)?;
                 commit::write(attempt, staged.as_mut().expect("it was staged just now"))
             }),
@@ -163,7 +169,8 @@ impl Attempt<'_> {
             };
             let facts = Facts {
                 class: failure.class,
-                reads_target: self.reads_target(),
+                // What has come is looked for again when somebody else has taken some of it.
+                reads_target: self.reads_target() || self.stream.is_some(),
                 staged: staged.is_some(),
                 tries,
                 is_out_of_patience: self.ctx.faults.patience() <= begun.elapsed(),

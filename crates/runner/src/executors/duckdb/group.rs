@@ -51,6 +51,7 @@ pub fn may_share(script: &CompiledScript) -> bool {
         && !looks_around
         && !script.reads_target()
         && script.increment_column().is_none()
+        && script.header.stream.is_none()
         && script.setup_spans().next().is_none()
         && script.header.timeout.is_none()
 }

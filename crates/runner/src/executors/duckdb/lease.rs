@@ -17,6 +17,13 @@ pub struct HeldLease<'a> {
     lease: Lease,
 }
 
+impl HeldLease<'_> {
+    /// Returns the fencing token, greater than those of all leases before.
+    pub fn token(&self) -> i64 {
+        self.lease.token
+    }
+}
+
 impl Drop for HeldLease<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.runtime.block_on(self.guard.release(&self.lease)) {

@@ -24,6 +24,7 @@ use super::attempt::{Attempt, stage_of, strategy_of};
 use super::history;
 use super::restore;
 use super::shape::{ShapeFacts, shape};
+use super::stream;
 use super::text::{ReadAs, StepVariables, own_relations, resets, rewrite, settings};
 use crate::executors::context::CancelWatch;
 use crate::executors::{RunContext, Slot, StepFailure, StepJob};
@@ -345,9 +346,13 @@ pub fn create_schema_if_missing(
 pub fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFailure> {
     let script = attempt.script;
     prepare_session(&staged.session, attempt.ctx, attempt.job, script, attempt.pins.get(&attempt.lake.name).copied())?;
+    stream::make_view(attempt, &staged.session)?;
     let query_span = script.query_span();
     let query = rewrite(&script.text, query_span, &ReadAs::PINNED, attempt.partition());
-    let strategy = script.strategy();
+    let mut strategy = script.strategy();
+    if let (Some(_), WriteStrategy::Merge { order_by: order_by @ None, .. }) = (&attempt.stream, &mut strategy) {
+        *order_by = stream::last_first(&staged.session, &query.sql)?;
+    }
     let deduplicate = deduplicate(&strategy)?;
     let statement = stage(&attempt.stage, &query.sql, deduplicate.as_ref());
     staged.rows = staged.session.run(&statement.statement).map_err(|error| {
@@ -359,6 +364,7 @@ pub fn fill(attempt: &mut Attempt<'_>, staged: &mut Staged) -> Result<(), StepFa
             None => failure,
         }
     })?;
+    staged.rows -= stream::settle_stage(attempt, &staged.session)?;
     staged.schema = lake::schema_of(staged.session.describe(&attempt.stage.to_string())?);
     mark_untyped(&staged.session, &query.sql, &mut staged.schema);
     refuse_repeated_columns(&staged.session, &query.sql, &staged.schema).map_err(|failure| failure.at(query_span))

@@ -10,6 +10,7 @@ use pintail_core::sql::rewrite::{Rewriter, Rewritten};
 use pintail_core::sql::{Ident, Literal, Relation};
 
 use super::increment::OpenIncrement;
+use super::stream::CHANGES;
 use crate::project::{CompiledScript, ParsedText};
 
 /// Where the tables that a text names are read from.
@@ -32,6 +33,9 @@ pub fn rewrite(text: &ParsedText, span: Span, read_as: &ReadAs<'_>, partition: O
     let reads = text.lineage.table_refs.iter().map(|table| (&table.name, &table.asset));
     let writes = text.lineage.writes.iter().filter_map(|write| Some((write.name.as_ref()?, &write.asset)));
     let mut seen = BTreeSet::new();
+    for span in text.changes.iter().filter(|span| seen.insert(**span)) {
+        rewriter.table(*span, &Relation::temp(CHANGES));
+    }
     for (name, asset) in reads.chain(writes).filter(|(name, _)| seen.insert(name.span)) {
         let asset = text.resolve(asset);
         let usual = match asset {

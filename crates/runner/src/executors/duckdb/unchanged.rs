@@ -148,7 +148,7 @@ pub fn look(
 }
 
 /// Returns the snapshot and the rows of the slice's version; `None` when there is none to confirm.
-fn known_version(attempt: &Attempt<'_>) -> Result<Option<(SnapshotId, Option<u64>)>, StepFailure> {
+pub(super) fn known_version(attempt: &Attempt<'_>) -> Result<Option<(SnapshotId, Option<u64>)>, StepFailure> {
     let asset: Asset = attempt.asset.clone();
     let states =
         attempt.ctx.runtime.block_on(attempt.ctx.store.current_slices(Some(std::slice::from_ref(&asset)))).map_err(

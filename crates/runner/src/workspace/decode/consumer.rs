@@ -13,7 +13,7 @@ use crate::workspace::consumer::ConsumerConfig;
 use crate::workspace::reader::quoted_list;
 use crate::workspace::toml_tree::Value;
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "source",
     "decoder",
     "start",
@@ -22,6 +22,7 @@ const KEYS: [&str; 19] = [
     "by",
     "required",
     "stale",
+    "retention",
     "window_rows",
     "window_bytes",
     "span_snapshots",
@@ -62,6 +63,7 @@ impl Decoder<'_> {
         spec.gap = self.gap(table).unwrap_or_default();
         spec.required = self.reader.boolean(table, "required").unwrap_or_default();
         spec.staleness = self.duration(table, "stale");
+        spec.retention = self.duration(table, "retention");
         let shards = self.reader.positive(table, "shards").map_or(1, |shards| shards.get());
         let by = self.reader.text(table, "by").map(|by| by.value);
         if 1 < shards && by.is_none() {

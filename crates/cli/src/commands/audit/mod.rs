@@ -1,5 +1,7 @@
 //! `audit`: every invariant of a lake that can be checked while it is in use.
 
+mod decoded;
+
 use clap::Args;
 use pintail_runner::pintail::{Audit, Finding};
 use serde_json::{Value, json};
@@ -17,8 +19,9 @@ Examples:
   pintail audit main --json
 
 Checked are the files that any snapshot shows, the rows of each table against the catalog, the store
-against what the commits say, pins and consumers against the snapshots that are there. Every table is
-scanned. Nothing is mended; exit code 1 when something is not as it must be.")]
+against what the commits say, pins and consumers against the snapshots that are there, and what the
+consumers of pintail.toml have written: no row twice, each with its raw event, each summary equal to
+its rows. Every table is scanned. Nothing is mended; exit code 1 when something is not as it must be.")]
 pub struct AuditArgs {
     /// One lake; otherwise all
     lake: Option<String>,
@@ -27,7 +30,9 @@ pub struct AuditArgs {
 /// Runs the command.
 pub fn run(args: &AuditArgs, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
-    let audits = pintail.audit(args.lake.as_deref())?;
+    let consumers = decoded::consumers(&pintail)?;
+    let questions = |lake: &_, alias: &str| decoded::questions(&consumers, lake, alias);
+    let audits = pintail.audit(args.lake.as_deref(), &questions)?;
     match app.terminal.is_json {
         true => app.terminal.json(&json!({"lakes": audits.iter().map(audit_json).collect::<Vec<_>>()})),
         false => show(&audits, app),

@@ -1,0 +1,70 @@
+//! What must hold of the tables that the configured consumers write.
+
+use pintail_core::id::LakeName;
+use pintail_core::sql::Relation;
+use pintail_runner::Pintail;
+use pintail_runner::pintail::Question;
+use pintail_streams::audit::{Summary, invariants};
+use pintail_streams::consumer::Spec;
+use pintail_streams::decoder::Target;
+use pintail_streams::rollup::shard_table;
+
+use crate::commands::consume::opening::{Opening, openings};
+use crate::failure::Failure;
+
+/// The schema of decoders' tables.
+const SCHEMA: &str = "main";
+
+/// Returns the configured consumers, a shard of each, ready to be asked what they write.
+pub fn consumers(pintail: &Pintail) -> Result<Vec<Opening>, Failure> {
+    let mut openings = openings(pintail, &[])?;
+    openings.dedup_by(|other, one| other.spec.name == one.spec.name);
+    Ok(openings)
+}
+
+/// Returns what must be 0 in the lake `lake`, which is attached as `alias`.
+pub fn questions(consumers: &[Opening], lake: &LakeName, alias: &str) -> Vec<Question> {
+    consumers
+        .iter()
+        .filter(|consumer| consumer.config.lake == *lake)
+        .flat_map(|consumer| {
+            consumer
+                .decoder
+                .targets()
+                .into_iter()
+                .flat_map(|target| about(consumer, &target, alias))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn about(consumer: &Opening, target: &Target, alias: &str) -> Vec<Question> {
+    let relation = |table: &str| Relation::in_catalog(alias, SCHEMA, table).to_string();
+    let base = relation(&target.table);
+    let source = &consumer.spec.source;
+    let source_relation = Relation::in_catalog(alias, &source.schema, &source.table).to_string();
+    let summaries = summaries(&consumer.config.specs(), target, &base, &relation);
+    let mut tables = vec![(SCHEMA.to_owned(), target.table.clone()), (source.schema.clone(), source.table.clone())];
+    tables.extend(target.rollup.iter().map(|rollup| (SCHEMA.to_owned(), rollup.table().to_owned())));
+    invariants(&*consumer.decoder, target, &base, Some(&source_relation), &summaries)
+        .into_iter()
+        .map(|invariant| Question {
+            place: invariant.table,
+            counted: invariant.broken,
+            query: invariant.query,
+            tables: tables.clone(),
+        })
+        .collect()
+}
+
+fn summaries(specs: &[Spec], target: &Target, base: &str, relation: &dyn Fn(&str) -> String) -> Vec<Summary> {
+    let Some(rollup) = &target.rollup else { return Vec::new() };
+    let whole = Summary { table: rollup.table().to_owned(), rollup: relation(rollup.table()), base: base.to_owned() };
+    let of_shard = |spec: &Spec| {
+        let shard = spec.shard.as_ref()?;
+        let table = shard_table(rollup.table(), shard.index);
+        let base = format!("(SELECT * FROM {base} WHERE {})", shard.condition());
+        Some(Summary { rollup: relation(&table), table, base })
+    };
+    std::iter::once(whole).chain(specs.iter().filter_map(of_shard)).collect()
+}

@@ -1,0 +1,61 @@
+//! Scripts with `stream`: the relation `changes` in their body is the feed of the table that they name.
+
+use std::collections::BTreeSet;
+
+use pintail_core::annotation::WriteStrategy;
+use pintail_core::asset::Asset;
+use pintail_core::diagnostic::{Code, Diagnostic};
+use pintail_core::source::{Language, Span};
+
+use super::CompiledScript;
+
+/// The relation's name.
+const CHANGES: &str = "changes";
+
+/// Lets `changes` mean the feed; returns what keeps the script from being a stream.
+pub fn resolve(script: &mut CompiledScript) -> Option<Diagnostic> {
+    let stream = script.header.stream.as_ref()?;
+    let (source, span) = (stream.value.asset.clone(), stream.span);
+    let lineage = &mut script.text.lineage;
+    let is_changes = |parts: &[String]| matches!(parts, [name] if name.eq_ignore_ascii_case(CHANGES));
+    let spans: BTreeSet<Span> =
+        lineage.table_refs.iter().filter(|table| is_changes(&table.name.parts)).map(|table| table.name.span).collect();
+    for read in &mut lineage.reads {
+        if read.name.as_ref().is_some_and(|name| spans.contains(&name.span)) {
+            read.asset = source.clone();
+        }
+    }
+    for table in lineage.table_refs.iter_mut().filter(|table| spans.contains(&table.name.span)) {
+        table.asset = source.clone();
+    }
+    let has_changes = !spans.is_empty();
+    script.text.changes = spans;
+    let (message, help) = problem(script, &source, has_changes)?;
+    let found = Diagnostic::new(Code::STREAM_BODY, &script.text.path, span, message);
+    Some(found.with_help(help))
+}
+
+fn problem(script: &CompiledScript, source: &Asset, has_changes: bool) -> Option<(String, &'static str)> {
+    if script.language() != Language::DuckDbSql {
+        return Some(("only a DuckDB SQL script can have `stream`".to_owned(), "name the file `….sql`"));
+    }
+    if !matches!(script.strategy(), WriteStrategy::Append | WriteStrategy::Merge { .. }) {
+        let how = "add `append` to the `materialize` line, or `key=` with the columns that identify a row";
+        return Some(("a stream is applied by `append` or by `key=`".to_owned(), how));
+    }
+    if script.header.partitioned.is_some() {
+        return Some((
+            "a script with `stream` has no partitions: its cursor says what is new".to_owned(),
+            "remove `partitioned`",
+        ));
+    }
+    if script.target.as_ref().and_then(Asset::lake) != source.lake() {
+        let why = "rows and cursor land in one commit, so the target must lie in the lake of the source";
+        return Some((why.to_owned(), "write `materialize ducklake://…` with the same lake"));
+    }
+    if script.target.as_ref() == Some(source) {
+        return Some(("the script would consume its own rows".to_owned(), "write to another table"));
+    }
+    let reads_changes = "select from `changes`: it has `snapshot_id`, `change_type` and the columns of the table";
+    (!has_changes).then(|| ("the query does not read `changes`".to_owned(), reads_changes))
+}
