@@ -6,6 +6,7 @@ mod backfills;
 mod consumers;
 mod explain;
 mod failing_steps;
+mod ingest;
 mod interrupt;
 mod json;
 mod lifecycle;
