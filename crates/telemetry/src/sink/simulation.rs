@@ -103,7 +103,7 @@ impl World {
         Ok(())
     }
 
-    fn is_exact(mut self, order: Order) -> bool {
+    fn comes_out_exact(mut self, order: Order) -> bool {
         for _ in 0..12 {
             // What a life leaves is what the next one finds.
             let _ = self.live(order, 20, true);
@@ -119,7 +119,7 @@ impl World {
 }
 
 fn exact_of(order: Order) -> usize {
-    (0..200).filter(|seed| World { random: *seed, ..World::default() }.is_exact(order)).count()
+    (0..200).filter(|seed| World { random: *seed, ..World::default() }.comes_out_exact(order)).count()
 }
 
 #[test]

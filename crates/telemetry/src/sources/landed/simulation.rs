@@ -94,7 +94,7 @@ impl World {
     }
 
     /// Returns whether every message is in the lake once, after some lives that end early and one that does not.
-    fn is_exact(mut self) -> bool {
+    fn comes_out_exact(mut self) -> bool {
         for _ in 0..10 {
             // Whatever a life leaves, the next one goes on from the lake.
             let _ = self.live(true);
@@ -105,7 +105,7 @@ impl World {
 }
 
 fn exact_of(memory: Memory) -> usize {
-    (0..300).filter(|seed| World::new(memory, *seed).is_exact()).count()
+    (0..300).filter(|seed| World::new(memory, *seed).comes_out_exact()).count()
 }
 
 #[test]
