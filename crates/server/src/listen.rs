@@ -111,6 +111,13 @@ impl Listener {
     }
 }
 
+/// Says once, for the whole process, which library does the cryptography of TLS: two of them are linked, and clients that do
+/// not choose would panic at their first connection.
+pub fn choose_cryptography() {
+    // Whoever was first has chosen.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 fn server_config(tls: &Tls) -> Result<ServerConfig, ListenError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();

@@ -26,7 +26,7 @@ struct Mark {
 
 /// The entries of a log.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     marks: VecDeque<Mark>,
     /// The newest position that was given, also when its entry is gone.
     head: LogPosition,
@@ -37,7 +37,7 @@ pub(super) struct Index {
 
 impl Index {
     /// Adds the newest entry.
-    pub(super) fn push(&mut self, position: LogPosition, records: u64, bytes: u64, at_micros: i64) {
+    pub(crate) fn push(&mut self, position: LogPosition, records: u64, bytes: u64, at_micros: i64) {
         debug_assert!(self.head < position, "positions grow");
         let (records, bytes) = match self.marks.back() {
             Some(last) => (last.records + records, last.bytes + bytes),
@@ -48,27 +48,27 @@ impl Index {
     }
 
     /// Says that positions up to `head` have been given, whether or not their entries are there.
-    pub(super) fn set_head(&mut self, head: LogPosition) {
+    pub(crate) fn set_head(&mut self, head: LogPosition) {
         self.head = self.head.max(head);
     }
 
     /// Returns the newest position that was given; 0 when there is none.
-    pub(super) fn head(&self) -> LogPosition {
+    pub(crate) fn head(&self) -> LogPosition {
         self.head
     }
 
-    pub(super) fn first(&self) -> Option<LogPosition> {
+    pub(crate) fn first(&self) -> Option<LogPosition> {
         self.marks.front().map(|mark| mark.position)
     }
 
-    pub(super) fn pending(&self, after: LogPosition) -> Pending {
+    pub(crate) fn pending(&self, after: LogPosition) -> Pending {
         let from = self.first_after(after);
         let (Some(oldest), Some(last)) = (self.marks.get(from), self.marks.back()) else { return Pending::default() };
         let (records, bytes) = self.totals_before(from);
         Pending { records: last.records - records, bytes: last.bytes - bytes, oldest_micros: oldest.at_micros }
     }
 
-    pub(super) fn cut(&self, after: LogPosition, records: u64, bytes: u64) -> Option<LogPosition> {
+    pub(crate) fn cut(&self, after: LogPosition, records: u64, bytes: u64) -> Option<LogPosition> {
         let from = self.first_after(after);
         let first = self.marks.get(from)?;
         let (records_before, bytes_before) = self.totals_before(from);
@@ -79,7 +79,7 @@ impl Index {
     }
 
     /// Removes the entries up to `upto` and returns their bytes.
-    pub(super) fn forget(&mut self, upto: LogPosition) -> u64 {
+    pub(crate) fn forget(&mut self, upto: LogPosition) -> u64 {
         let before = self.bytes_before;
         while let Some(mark) = self.marks.front().filter(|mark| mark.position <= upto) {
             (self.records_before, self.bytes_before) = (mark.records, mark.bytes);

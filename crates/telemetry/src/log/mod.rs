@@ -22,7 +22,7 @@ pub use index::Pending;
 pub use record::{Arrival, Record, RecordError, Refusal, decode, encode};
 
 use database::Database;
-use index::Index;
+pub(crate) use index::Index;
 use writer::{Request, Writer};
 
 /// How many requests may wait for the writer.

@@ -9,6 +9,8 @@
 mod decide;
 mod isolate;
 mod log_sink;
+#[cfg(test)]
+mod simulation;
 
 use std::time::{Duration, Instant};
 

@@ -56,6 +56,9 @@ impl Landed {
 }
 
 #[cfg(test)]
+mod simulation;
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use pintail_runner::with_sources;
 use pintail_server::ingest::{IngestOptions, IngestRoutes, Tokens};
-use pintail_server::listen::{Listener, Tls};
+use pintail_server::listen::{Listener, Tls, choose_cryptography};
 use pintail_telemetry::intake::Intake;
 use pintail_telemetry::log::{Log, LogOptions};
 use pintail_telemetry::sink::LogSink;
@@ -27,6 +27,7 @@ use crate::failure::Failure;
 
 /// Serves until the user stops it.
 pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
+    choose_cryptography();
     let pintail = app.open_for_question()?;
     let parts = Parts { app, pintail: &pintail };
     let metrics = PrometheusBuilder::new().install_recorder();
