@@ -420,25 +420,40 @@ SELECT id, subject FROM changes WHERE id <> 'e0'
 ",
     );
     more(&project, 0, 6);
-    check(&project, "consume run", expect![[r#"
+    check(
+        &project,
+        "consume run",
+        expect![[r#"
         exit code 0
         --- stdout
         decode: up to snapshot 3, 6 rows read, 5 in signals, 0 in events, 1 dead letters
-    "#]]);
-    check(&project, "consume list", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "consume list",
+        expect![[r#"
         exit code 0
         --- stdout
         consumer  state   lag  unread  cursor  head  dead letters  source
         decode    idle   <time>       0       3    11             1  ducklake://main/raw_events
         fast      idle   <time>       0       3    11             0  ducklake://main/raw_events
-    "#]]);
+    "#]],
+    );
     run(&project, "run --select raw --force --var first=6 --var last=8").expect_ok();
-    check(&project, "consume run fast", expect![[r#"
+    check(
+        &project,
+        "consume run fast",
+        expect![[r#"
         exit code 0
         --- stdout
         fast: 2 rows in, 0 rows out
-    "#]]);
-    check(&project, "consume show fast", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "consume show fast",
+        expect![[r#"
         exit code 0
         --- stdout
         fast
@@ -452,11 +467,16 @@ SELECT id, subject FROM changes WHERE id <> 'e0'
           cursor's name  script.fast
           writes         fast
           at a gap       stop
-    "#]]);
-    check(&project, "consume reset fast", expect![[r#"
+    "#]],
+    );
+    check(
+        &project,
+        "consume reset fast",
+        expect![[r#"
         exit code 2
         --- stderr
         error: `fast` is a script, and what it has taken is not decoded again row by row
         hint: `pintail run --select fast --full-refresh` reads its source from the beginning
-    "#]]);
+    "#]],
+    );
 }
