@@ -1,4 +1,4 @@
-//! The servers that tests use: one Postgres and one S3 server, started for one run of the tests and stopped after it.
+//! The servers that tests use: Postgres, S3, NATS and Kafka, one of each, started for one run of the tests and stopped after it.
 //!
 //! A server that is named in the environment already is used as it is. Nothing of a server outlives its run: the data lie
 //! in a folder of the run, and whatever ends this program ends the servers too.
@@ -11,7 +11,10 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context as _, anyhow};
-use pintail_testkit::services::{Database, POSTGRES, POSTGRES_BIN, PostgresServer, S3, S3Server, postgres_programs};
+use pintail_testkit::services::{
+    Database, KAFKA, KafkaServer, NATS, NatsServer, POSTGRES, POSTGRES_BIN, PostgresServer, S3, S3Server,
+    postgres_programs,
+};
 
 use crate::process;
 use crate::repository::Repository;
@@ -22,6 +25,8 @@ pub struct Services {
     // Declared in this order so that the servers end before their folder goes.
     postgres: Option<(PostgresServer, PathBuf)>,
     s3: Option<S3Server>,
+    nats: Option<NatsServer>,
+    kafka: Option<KafkaServer>,
     _folder: Folder,
 }
 
@@ -33,6 +38,10 @@ impl Services {
         // Found before the threads start: what is missing is fetched, one at a time.
         let programs = is_wanted(POSTGRES).then(|| programs(repository, &folder)).transpose()?;
         let weed = is_wanted(S3).then(|| setup::tool(repository, "weed")).transpose()?;
+        let tool = |wanted, program| is_wanted(wanted).then(|| setup::tool(repository, program)).transpose();
+        let (nats, kafka) = (tool(NATS, "nats-server")?, tool(KAFKA, "tansu")?);
+        let nats = nats.map(|nats| NatsServer::start(&nats, &folder.path.join("nats"))).transpose();
+        let kafka = kafka.map(|tansu| KafkaServer::start(&tansu, &folder.path.join("kafka"))).transpose();
         let (postgres, s3) = thread::scope(|scope| {
             let s3 = scope.spawn(|| weed.map(|weed| S3Server::start(&weed, &folder.path.join("s3"))).transpose());
             let postgres = programs.map(|programs| {
@@ -44,6 +53,8 @@ impl Services {
         Ok(Self {
             postgres: postgres.context("cannot start a Postgres for the tests")?,
             s3: s3.context("cannot start an S3 server for the tests")?,
+            nats: nats.context("cannot start a NATS server for the tests")?,
+            kafka: kafka.context("cannot start a broker of Kafka for the tests")?,
             _folder: folder,
         })
     }
@@ -63,6 +74,12 @@ impl Services {
         }
         if let Some(server) = &self.s3 {
             command.env(S3, server.connection());
+        }
+        if let Some(server) = &self.nats {
+            command.env(NATS, server.url());
+        }
+        if let Some(server) = &self.kafka {
+            command.env(KAFKA, server.address());
         }
     }
 }

@@ -114,6 +114,10 @@ pub enum Command {
     Unpin(commands::pins::UnpinArgs),
     /// List the pins, who holds them and why
     Pins(commands::pins::PinsArgs),
+    /// Take events in: CloudEvents over HTTP, NATS and Kafka, or from files
+    Ingest(commands::ingest::IngestArgs),
+    /// Show what could not be taken in, and try it again
+    Deadletter(commands::deadletter::DeadletterArgs),
     /// Check every invariant of a lake: files, rows, stamps, pins, consumers
     Audit(commands::audit::AuditArgs),
     /// Look at a lake as a whole

@@ -144,6 +144,14 @@ impl EngineMessage {
         self.kind.eq_ignore_ascii_case("Out of Memory")
     }
 
+    /// Returns whether the error is about the values of a row, so that the same row fails again and others may pass.
+    pub fn is_about_values(&self) -> bool {
+        ["Constraint", "Conversion", "Invalid Input", "Out of Range", "Mismatch Type"]
+            .iter()
+            .any(|kind| self.kind.eq_ignore_ascii_case(kind))
+            && !self.is_disk_full()
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")

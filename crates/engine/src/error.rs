@@ -153,6 +153,18 @@ pub enum EngineError {
         /// One of the files.
         file: String,
     },
+    /// A commit was stored without its files, and was taken back.
+    #[error(
+        "the answer to COMMIT was lost, and DuckLake removed the files of the commit; so snapshot {snapshot} was taken back, and nothing is \
+         written"
+    )]
+    TakenBack {
+        /// The snapshot, which is there and shows nothing new.
+        snapshot: SnapshotId,
+        /// What COMMIT said.
+        #[source]
+        source: Box<EngineError>,
+    },
     /// The commit did not land although no statement failed.
     #[error("COMMIT reported success but attempt {attempt} is not in the lake; nothing was written")]
     NotCommitted {
@@ -217,7 +229,9 @@ impl EngineError {
     pub fn class(&self) -> ErrorClass {
         match self {
             EngineError::Statement(failure) => failure.message.class,
-            EngineError::LakeBusy { .. } | EngineError::OutcomeUnknown { .. } => ErrorClass::Transient,
+            EngineError::LakeBusy { .. } | EngineError::OutcomeUnknown { .. } | EngineError::TakenBack { .. } => {
+                ErrorClass::Transient
+            }
             EngineError::NotCommitted { .. } => ErrorClass::Conflict,
             EngineError::Stopped { .. } => ErrorClass::Cancelled,
             EngineError::Guard(error) => error.class(),

@@ -33,7 +33,7 @@ mod versions;
 
 pub use server::ServerFacts;
 
-pub use lost::lost_file;
+pub use lost::{Settled, settle_lost};
 
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
 pub use named::{Named, named};
@@ -370,6 +370,23 @@ pub fn absent_names<'n>(
 /// Returns described columns as a schema.
 pub fn schema_of(columns: Vec<(String, String)>) -> Schema {
     Schema { columns: columns.into_iter().map(|(name, data_type)| Column { name, data_type }).collect() }
+}
+
+/// Returns the columns that the files of a table are sorted by, in order; an expression is its text.
+pub fn sort_keys(session: &Session, alias: &str, table: TableId) -> Result<Vec<String>, EngineError> {
+    session.rows(
+        "read the table's sort keys",
+        &format!(
+            "SELECT trim(e.expression, '\"')
+             FROM {metadata}.ducklake_sort_info i
+             JOIN {metadata}.ducklake_sort_expression e ON e.sort_id = i.sort_id AND e.table_id = i.table_id
+             WHERE i.table_id = {table} AND i.end_snapshot IS NULL
+             ORDER BY e.sort_key_index",
+            metadata = metadata(alias),
+            table = table.0,
+        ),
+        |row| row.get(0),
+    )
 }
 
 fn partition_spec(session: &Session, alias: &str, table_id: i64) -> Result<Vec<(String, String)>, EngineError> {

@@ -81,9 +81,10 @@ impl<'a> WriteTransaction<'a> {
         match (found, sent) {
             (Ok(Some(snapshot)), Ok(())) => Ok(snapshot),
             // DuckLake takes a COMMIT without an answer for a failed one, and removes the files that it had written.
-            (Ok(Some(snapshot)), Err(_)) => match lake::lost_file(self.session, &self.alias, snapshot)? {
-                None => Ok(snapshot),
-                Some(file) => Err(EngineError::FilesLost { snapshot, file }),
+            (Ok(Some(snapshot)), Err(error)) => match lake::settle_lost(self.session, &self.alias, snapshot)? {
+                lake::Settled::Whole => Ok(snapshot),
+                lake::Settled::Undone => Err(EngineError::TakenBack { snapshot, source: Box::new(error) }),
+                lake::Settled::Broken(file) => Err(EngineError::FilesLost { snapshot, file }),
             },
             (Ok(None), Err(error)) => Err(error),
             (Ok(None), Ok(())) => Err(EngineError::NotCommitted { attempt: words.attempt.to_string() }),

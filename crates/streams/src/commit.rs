@@ -11,7 +11,7 @@ use backon::{BlockingRetryable as _, ExponentialBuilder};
 use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::sql::Statement;
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::lake;
+use pintail_engine::lake::{self, Settled};
 use pintail_engine::transaction::CommitWords;
 use pintail_engine::{EngineError, ErrorClass, Instance, WriteTransaction};
 use serde_json::json;
@@ -189,9 +189,10 @@ fn settle(writer: &Writer, base: SnapshotId, attempt: &AttemptId) -> Result<Opti
         let session = instance.session()?;
         writer.lake().attach_existing(&instance, &session)?;
         let Some(snapshot) = lake::find_attempt(&session, writer.alias(), base, attempt)? else { return Ok(None) };
-        match lake::lost_file(&session, writer.alias(), snapshot)? {
-            None => Ok(Some(snapshot)),
-            Some(file) => Err(EngineError::FilesLost { snapshot, file }),
+        match lake::settle_lost(&session, writer.alias(), snapshot)? {
+            Settled::Whole => Ok(Some(snapshot)),
+            Settled::Undone => Ok(None),
+            Settled::Broken(file) => Err(EngineError::FilesLost { snapshot, file }),
         }
     };
     look.retry(patience()).when(|error: &EngineError| error.class() == ErrorClass::Transient).call()

@@ -178,13 +178,18 @@ pub enum Healing {
 }
 
 impl Drift {
+    /// Returns whether there is any.
+    pub fn is_any(self) -> bool {
+        self != Drift::default()
+    }
+
     /// Returns what is to be done: anything but equality is a reason to rebuild, because a fold on a wrong row keeps it
     /// wrong.
     pub fn healing(self, rollup: &str) -> Healing {
         let Drift { missing, extra, different } = self;
-        match self == Drift::default() {
-            true => Healing::Keep,
-            false => Healing::Rebuild(format!(
+        match self.is_any() {
+            false => Healing::Keep,
+            true => Healing::Rebuild(format!(
                 "rollup `{rollup}` is not what its base says: {missing} keys missing, {extra} rows too many, {different} \
                  rows with other values"
             )),

@@ -145,8 +145,12 @@ impl Running {
 
     /// Waits until stderr holds `text`.
     pub fn wait_for_talk(&self, text: &str) {
-        let has_said = || String::from_utf8_lossy(&self.stderr.lock().expect("no reader panics")).contains(text);
-        wait_until(&format!("it says {text:?}"), has_said);
+        wait_until(&format!("it says {text:?}"), || self.talk().contains(text));
+    }
+
+    /// Returns what it has written to stderr so far.
+    pub fn talk(&self) -> String {
+        String::from_utf8_lossy(&self.stderr.lock().expect("no reader panics")).into_owned()
     }
 
     /// Sends a signal, such as `INT`.

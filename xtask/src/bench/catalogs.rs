@@ -24,15 +24,17 @@ const WORK: &[(&str, &[&str])] = &[
 pub fn report(bench: &Bench) -> anyhow::Result<String> {
     let services = crate::services::Services::start(bench.repository)?;
     let database = services.database();
-    let sqlite = measure(bench, "catalog-sqlite", "")?;
-    let catalog = format!("[lake]\ncatalog = \"postgres:{}\"\ndata = \"data/\"\n", database.connection());
-    let postgres = measure(bench, "catalog-postgres", &catalog)?;
+    let sqlite = measure(Project::new(bench, "catalog-sqlite")?)?;
+    let on_postgres = Project::new(bench, "catalog-postgres")?.with_variable("BENCH_PASSWORD", database.password());
+    on_postgres.config(&format!(
+        "[lake.main]\ncatalog = \"postgres:{}\"\npassword = \"${{BENCH_PASSWORD}}\"\n",
+        database.connection_without_password()
+    ))?;
+    let postgres = measure(on_postgres)?;
     Ok(render(&sqlite, &postgres))
 }
 
-fn measure(bench: &Bench, name: &str, config: &str) -> anyhow::Result<Vec<Duration>> {
-    let project = Project::new(bench, name)?;
-    project.config(config)?;
+fn measure(project: Project) -> anyhow::Result<Vec<Duration>> {
     project.script("t", "-- materialize ducklake://main/t\nSELECT i FROM range(1000) t(i)\n")?;
     for number in 0..10 {
         let header = format!("-- materialize ducklake://main/n{number}\n-- tag ten\n");

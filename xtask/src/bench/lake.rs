@@ -15,6 +15,7 @@ pub struct Project {
     pintail: PathBuf,
     plain: PathBuf,
     extensions: PathBuf,
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Project {
@@ -30,7 +31,14 @@ impl Project {
             pintail: bench.pintail.clone(),
             plain: bench.plain.clone(),
             extensions: bench.extensions.clone(),
+            variables: Vec::new(),
         })
+    }
+
+    /// Sets a variable of the environment for every `pintail` of this project.
+    pub fn with_variable(mut self, name: &'static str, value: String) -> Self {
+        self.variables.push((name, value));
+        self
     }
 
     /// Writes pintail.toml.
@@ -47,6 +55,7 @@ impl Project {
     pub fn pintail(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.pintail);
         command.arg("--project").arg(&self.folder).args(arguments).stderr(std::process::Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (*name, value)));
         command
     }
 

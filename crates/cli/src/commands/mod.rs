@@ -6,11 +6,13 @@ pub mod backfill;
 pub mod check;
 pub mod completions;
 pub mod consume;
+pub mod deadletter;
 pub mod diff;
 pub mod doctor;
 pub mod explain;
 pub mod graph;
 pub mod history;
+pub mod ingest;
 pub mod init;
 pub mod lake;
 pub mod list;
@@ -55,6 +57,8 @@ pub fn run(command: Command, app: &App) -> Result<Exit, Failure> {
         Command::Pin(args) => pins::pin(&args, app),
         Command::Unpin(args) => pins::unpin(&args, app),
         Command::Pins(args) => pins::list(&args, app),
+        Command::Ingest(args) => ingest::run(&args, app),
+        Command::Deadletter(args) => deadletter::run(&args, app),
         Command::Audit(args) => audit::run(&args, app),
         Command::Lake(args) => lake::run(&args, app),
         Command::Maintain(args) => maintain::run(&args, app),

@@ -219,7 +219,7 @@ decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consu
             8 | window = 3
               | ^^^^^^
               |
-              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `retention`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
             error[P560]: `[consumer.c]` has no `source`
              --> pintail.toml:9:11
               |
@@ -290,7 +290,7 @@ decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consu
             8 | window = 3
               | ^^^^^^
               |
-              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `retention`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
             error[P560]: `[consumer.c]` has no `source`
              --> pintail.toml:9:11
               |
@@ -477,6 +477,73 @@ SELECT id, subject FROM changes WHERE id <> 'e0'
         --- stderr
         error: `fast` is a script, and what it has taken is not decoded again row by row
         hint: `pintail run --select fast --full-refresh` reads its source from the beginning
+    "#]],
+    );
+}
+
+#[test]
+fn a_rollup_that_somebody_broke_is_found_and_made_anew() {
+    let project = project();
+    more(&project, 0, 6);
+    run(&project, "consume run").expect_ok();
+    let broken =
+        "-- materialize manual ducklake://main/signals_latest\nDELETE FROM signals_latest WHERE subject = 'car-1';\n";
+    project.write("pipelines/broken.sql", broken);
+    run(&project, "run --select broken --force").expect_ok();
+    check(
+        &project,
+        "consume rebuild decode --dry-run",
+        expect![[r#"
+        exit code 1
+        --- stdout
+        signals_latest: rows missing 1, too many 0, with other values 0
+        events_latest: as its table says
+    "#]],
+    );
+    check(
+        &project,
+        "consume rebuild decode",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        signals_latest: rows missing 1, too many 0, with other values 0; made anew
+        events_latest: as its table says
+    "#]],
+    );
+    check(
+        &project,
+        "consume rebuild decode",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        signals_latest: as its table says
+        events_latest: as its table says
+    "#]],
+    );
+    check(
+        &project,
+        "consume rebuild decode --force --json",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        {
+          "rollups": [
+            {
+              "rollup": "signals_latest",
+              "missing": 0,
+              "extra": 0,
+              "different": 0,
+              "rebuilt": true
+            },
+            {
+              "rollup": "events_latest",
+              "missing": 0,
+              "extra": 0,
+              "different": 0,
+              "rebuilt": true
+            }
+          ]
+        }
     "#]],
     );
 }

@@ -6,6 +6,7 @@ mod backfills;
 mod consumers;
 mod explain;
 mod failing_steps;
+mod ingest;
 mod interrupt;
 mod json;
 mod lifecycle;
@@ -18,6 +19,7 @@ mod secrets;
 mod states;
 mod unchanged;
 mod versions;
+mod whole_system;
 
 use expect_test::Expect;
 use pintail_testkit::{Outcome, Project, pintail};

@@ -195,6 +195,7 @@ codes! {
     CONSUMER_INCOMPLETE = "P560" Error "a consumer lacks a setting that it needs, or has a name that it cannot have";
     UNKNOWN_DECODER = "P561" Error "a decoder that does not exist";
     STREAM_BODY = "P562" Error "a script with `stream` that cannot be run as one";
+    OPEN_INGEST = "P575" Error "ingest would take events from anybody";
 }
 
 #[cfg(test)]

@@ -1,30 +1,81 @@
-//! Files that a stored commit names and that are gone; and fences whose file is among them.
+//! Commits that the catalog has stored and whose files are gone, and how they are taken back.
 //!
 //! When the answer to a COMMIT is lost, DuckLake takes it for failed and removes what it had written, although the catalog
-//! may have stored the commit. Nobody else would notice before the table is read.
+//! may have stored the commit. Nobody else would notice before the table is read, and then the table could not be read at
+//! all. So what such a commit says of files is taken back, by whoever sent it, before anything else is done: the lake is
+//! as if it had failed, and the work can be done again.
 
 use pintail_core::id::SnapshotId;
-use pintail_core::sql::{Literal, Relation};
+use pintail_core::sql::Literal;
 
-use super::{OWN_SCHEMA, metadata};
+use super::metadata;
 use crate::error::EngineError;
 use crate::session::Session;
 
-/// Returns a file that the commit `snapshot` added to a table of the lake attached as `alias` and that is not there. A fence
-/// that has lost its file is made anew, because every later write of its assets would fail on it.
-pub fn lost_file(session: &Session, alias: &str, snapshot: SnapshotId) -> Result<Option<String>, EngineError> {
-    let mut lost = None;
+/// What became of a stored commit whose answer was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Its files are there: it has landed.
+    Whole,
+    /// Its files were gone, and it was taken back: nothing has landed.
+    Undone,
+    /// This file is gone, and others have built on the commit already, so it cannot be taken back.
+    Broken(String),
+}
+
+/// Looks whether the files of the commit `snapshot` are there, and takes it back when they are not. Only whoever sent the
+/// COMMIT may ask, and only after it got no answer: files of a commit that is being written are not there either.
+pub fn settle_lost(session: &Session, alias: &str, snapshot: SnapshotId) -> Result<Settled, EngineError> {
+    let Some(file) = lost_file(session, alias, snapshot)? else { return Ok(Settled::Whole) };
+    if is_built_on(session, alias, snapshot)? {
+        return Ok(Settled::Broken(file));
+    }
+    tracing::warn!(%snapshot, file, "the files of a commit whose answer was lost are gone; the commit is taken back");
+    session.batch("take a commit without files back", &take_back(alias, snapshot))?;
+    Ok(Settled::Undone)
+}
+
+/// Files that the commit added are forgotten, and those that it ended are shown again. Its stamp goes, because it says of
+/// rows that they are there; the snapshot itself stays, as one without effect on rows.
+fn take_back(alias: &str, snapshot: SnapshotId) -> String {
+    let metadata = metadata(alias);
+    let told = Literal::new("taken back: the answer to its COMMIT was lost, and its files with it");
+    format!(
+        "BEGIN;
+         DELETE FROM {metadata}.ducklake_delete_file WHERE begin_snapshot = {snapshot};
+         DELETE FROM {metadata}.ducklake_data_file WHERE begin_snapshot = {snapshot};
+         UPDATE {metadata}.ducklake_delete_file SET end_snapshot = NULL WHERE end_snapshot = {snapshot};
+         UPDATE {metadata}.ducklake_data_file SET end_snapshot = NULL WHERE end_snapshot = {snapshot};
+         UPDATE {metadata}.ducklake_snapshot_changes SET commit_extra_info = NULL, commit_message = {told}
+         WHERE snapshot_id = {snapshot};
+         COMMIT"
+    )
+}
+
+/// Returns whether a later commit has ended or deleted from files that the commit added.
+fn is_built_on(session: &Session, alias: &str, snapshot: SnapshotId) -> Result<bool, EngineError> {
+    let metadata = metadata(alias);
+    let sql = format!(
+        "SELECT EXISTS (
+             SELECT 1 FROM {metadata}.ducklake_data_file WHERE begin_snapshot = {snapshot} AND end_snapshot IS NOT NULL
+             UNION ALL
+             SELECT 1 FROM {metadata}.ducklake_delete_file WHERE begin_snapshot = {snapshot} AND end_snapshot IS NOT NULL
+             UNION ALL
+             SELECT 1 FROM {metadata}.ducklake_delete_file d JOIN {metadata}.ducklake_data_file f USING (data_file_id)
+             WHERE f.begin_snapshot = {snapshot} AND {snapshot} < d.begin_snapshot)"
+    );
+    session.one("look whether others have built on the commit", &sql, |row| row.get(0))
+}
+
+/// Returns a file that the commit `snapshot` added to a table of the lake attached as `alias` and that is not there.
+fn lost_file(session: &Session, alias: &str, snapshot: SnapshotId) -> Result<Option<String>, EngineError> {
     for (schema, table) in written_tables(session, alias, snapshot)? {
-        let Some(file) = lost_file_of(session, alias, (&schema, &table), snapshot)? else { continue };
-        if schema == OWN_SCHEMA && table.starts_with("fence_") {
-            let fence = Relation::in_catalog(alias, &schema, &table);
-            let sql = format!("CREATE OR REPLACE TABLE {fence} AS SELECT 0::BIGINT AS touched");
-            session.batch("make a fence anew whose file was lost", &sql)?;
-        } else {
-            lost = lost.or(Some(file));
+        let lost = lost_file_of(session, alias, (&schema, &table), snapshot)?;
+        if lost.is_some() {
+            return Ok(lost);
         }
     }
-    Ok(lost)
+    Ok(None)
 }
 
 fn lost_file_of(

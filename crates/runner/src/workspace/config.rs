@@ -14,6 +14,7 @@ use secrecy::SecretString;
 
 use super::catalog::{Catalog, StoreUrl};
 use super::consumer::ConsumerConfig;
+use super::ingest::IngestConfig;
 use super::secrets::Secrets;
 use super::size::ByteSize;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub maintain: MaintainConfig,
     /// Consumers of change feeds, by name.
     pub consumers: BTreeMap<String, ConsumerConfig>,
+    /// How events are taken in.
+    pub ingest: IngestConfig,
     /// Postgres databases.
     pub datatables: BTreeMap<String, Datatable>,
     /// Object stores.
@@ -276,6 +279,7 @@ impl Config {
             run: RunConfig::embedded(root),
             maintain: MaintainConfig::default(),
             consumers: BTreeMap::new(),
+            ingest: IngestConfig::embedded(root),
             datatables: BTreeMap::new(),
             object_stores: BTreeMap::new(),
             volumes: BTreeMap::new(),

@@ -4,6 +4,7 @@
 //! not selected, and values that the selected one overrides, are checked for shape, but their variables may be unset.
 
 pub(super) mod consumer;
+mod ingest;
 mod maintain;
 
 use std::collections::BTreeMap;
@@ -31,13 +32,14 @@ use super::toml_tree::{self, Node, Table, Value};
 pub const CONFIG_FILE: &str = "pintail.toml";
 
 /// Sections that a file and a profile may have; brokers follow from [`BrokerKind::ALL`].
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "project",
     "lake",
     "store",
     "run",
     "maintain",
     "consumer",
+    "ingest",
     "datatable",
     "object_store",
     "volume",
@@ -229,6 +231,7 @@ impl Decoder<'_> {
         self.volumes(table, &mut config);
         self.vars(table, &mut config);
         self.brokers(table, &mut config);
+        self.ingest(table, &mut config);
         if let Some(packages) = self.reader.table(table, "packages") {
             config.packages = self.settings(packages);
         }

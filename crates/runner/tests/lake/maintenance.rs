@@ -348,3 +348,18 @@ fn a_comparison_over_an_expired_gap_looks_at_the_rows() {
     assert!(found.is_empty());
     assert_eq!(found.rows.compared, pintail_runner::pintail::Compared::ByFingerprint);
 }
+
+#[test]
+fn on_local_files_no_file_goes_while_a_table_cannot_be_read() {
+    let folder = chain(3);
+    let pintail = folder.open();
+    let table = folder.path().join(".pintail/data/main/main/a");
+    let files = || -> Vec<std::path::PathBuf> {
+        std::fs::read_dir(&table).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let live = query(&pintail, "SELECT data_file FROM ducklake_list_files('lake', 'a')", None).remove(0);
+    std::fs::remove_file(&live).unwrap();
+    let refused = pintail.maintain(&upkeep()).unwrap_err().to_string();
+    assert!(refused.contains(&live) && refused.contains("nothing was done"), "{refused}");
+    assert_eq!(files().len(), 2, "those that no snapshot shows are still there");
+}

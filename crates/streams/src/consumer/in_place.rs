@@ -6,6 +6,7 @@
 use pintail_core::sql::{Ident, Literal, Statement};
 use pintail_engine::EngineError;
 
+use super::lease::Ownership;
 use super::outcome::PassError;
 use super::pass::Consumer;
 use super::tables::PreparedTarget;
@@ -52,11 +53,13 @@ impl Consumer<'_> {
 
     /// Sends `statements` in one commit, which is tried again while others are in the way, and returns the count of the
     /// last of them.
-    fn write_in_place(&self, statements: &[Statement], what: &str) -> Result<u64, PassError> {
+    pub(super) fn write_in_place(&self, statements: &[Statement], what: &str) -> Result<u64, PassError> {
         let mut pauses = backon::BackoffBuilder::build(patience());
         loop {
             let Some(found) = position::read(self.writer, &self.spec.cursor())? else { return Ok(0) };
-            let change = Move { from: &found.at, to: &found.at, source: &found.source, token: self.token() };
+            // Beside the owner there is no token of one's own; the owner's is good for as long as nobody else writes.
+            let token = self.ownership.as_ref().map_or(found.token, Ownership::token);
+            let change = Move { from: &found.at, to: &found.at, source: &found.source, token };
             let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };
             let outcome = commit(
                 self.writer,
@@ -81,7 +84,7 @@ impl Consumer<'_> {
     }
 }
 
-fn rebuild(target: &PreparedTarget) -> Vec<Statement> {
+pub(super) fn rebuild(target: &PreparedTarget) -> Vec<Statement> {
     match (&target.target.rollup, &target.rollup) {
         (Some(rollup), Some(table)) => rollup.rebuild(&target.base_of_shard, &table.to_string()),
         _ => Vec::new(),

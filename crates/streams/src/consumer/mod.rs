@@ -7,11 +7,13 @@
 mod begin;
 mod decoding;
 mod gaps;
+mod heal;
 mod in_place;
 mod lease;
 mod observe;
 mod outcome;
 mod pass;
+mod ranges;
 mod read;
 mod report;
 mod reread;
@@ -23,6 +25,7 @@ mod state;
 mod tables;
 mod write;
 
+pub use heal::{Looked, Rebuild};
 pub use lease::{Holder, Ownership};
 pub use outcome::{Landed, Pass, PassError, Phases};
 pub use pass::{Consumer, system_now};

@@ -4,16 +4,14 @@
 //! which files of the base need not be looked at.
 
 use indoc::formatdoc;
-use pintail_core::sql::{Ident, Literal, Relation, Statement};
+use pintail_core::sql::{Ident, Relation, Statement};
 use pintail_engine::{EngineError, Session, WriteTransaction};
 
 use super::decoding::DecodedWindow;
+use super::ranges::{Range, ranges_of};
 use super::tables::PreparedTarget;
 use crate::dead_letter::{self, StagedLetters};
 use crate::decoder::Target;
-
-/// Into how many ranges of time the rows of a window fall at most, for looking into the base.
-const RANGES: usize = 8;
 
 /// A window that lies in temp tables.
 #[derive(Debug)]
@@ -33,14 +31,6 @@ struct StagedTarget {
     rows: u64,
     /// Ranges of the time column that hold all rows, as text; empty when the target has no such column.
     ranges: Vec<Range>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Range {
-    /// Rows without a time.
-    Null,
-    /// From and to, both included, and their distance from 1970 in days.
-    Between { first: String, last: String, days: (i64, i64) },
 }
 
 /// What is done about rows that are there already.
@@ -72,6 +62,10 @@ fn stage_of(index: usize) -> Relation {
 
 fn once_of(index: usize) -> Relation {
     Relation::temp(&format!("_pt_once_{index}"))
+}
+
+fn alike_of(index: usize) -> Relation {
+    Relation::temp(&format!("_pt_alike_{index}"))
 }
 
 fn known_of(index: usize) -> Relation {
@@ -143,47 +137,6 @@ fn idents<'n>(names: impl Iterator<Item = &'n String>) -> String {
     names.map(|name| Ident::new(name).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the ranges of time in which the staged rows lie: days with rows that follow each other are one range.
-fn ranges_of(session: &Session, target: &Target, stage: &Relation) -> Result<Vec<Range>, EngineError> {
-    let Some(time) = &target.identity.time else { return Ok(Vec::new()) };
-    let time = Ident::new(time);
-    let sql = formatdoc! {"
-        SELECT CAST(min({time}) AS VARCHAR), CAST(max({time}) AS VARCHAR), date_diff('day', DATE '1970-01-01', CAST({time} AS DATE)) AS day
-        FROM {stage}
-        GROUP BY day
-        ORDER BY day NULLS FIRST"};
-    type Row = (Option<String>, Option<String>, Option<i64>);
-    let days: Vec<Row> =
-        session.rows("see when the rows are from", &sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let ranges = days.into_iter().map(|day| match day {
-        (Some(first), Some(last), Some(day)) => Range::Between { first, last, days: (day, day) },
-        _ => Range::Null,
-    });
-    Ok(joined(ranges.collect()))
-}
-
-/// Joins ranges that follow each other, and then the nearest ones, until they are few.
-fn joined(mut ranges: Vec<Range>) -> Vec<Range> {
-    let distance = |left: &Range, right: &Range| match (left, right) {
-        (Range::Between { days: (_, end), .. }, Range::Between { days: (start, _), .. }) => Some(start - end),
-        _ => None,
-    };
-    loop {
-        let gaps = ranges.windows(2).enumerate();
-        let gaps = gaps.filter_map(|(index, pair)| Some((distance(&pair[0], &pair[1])?, index)));
-        let Some((gap, index)) = gaps.min() else { return ranges };
-        if 1 < gap && ranges.len() <= RANGES {
-            return ranges;
-        }
-        let right = ranges.remove(index + 1);
-        if let (Range::Between { last, days, .. }, Range::Between { last: end, days: (_, end_day), .. }) =
-            (&mut ranges[index], right)
-        {
-            (*last, days.1) = (end, end_day);
-        }
-    }
-}
-
 /// Writes a staged window in an open transaction.
 ///
 /// `folding` is told when a rollup is about to be folded and when that is done.
@@ -222,7 +175,10 @@ fn write_target(
         Existing::Keep => 0,
         Existing::ReplaceOlder => delete_older(transaction, prepared, staged)?,
     };
-    let known = transaction.run(&find_known(prepared, staged, index))?;
+    let known = match transaction.run(&find_alike(prepared, staged, index))? {
+        0 => 0,
+        _ => transaction.run(&find_known(prepared, staged, index))?,
+    };
     if known == staged.rows {
         return Ok((0, replaced));
     }
@@ -290,27 +246,60 @@ impl StagedTarget {
         let data_type = column.map_or("TIMESTAMPTZ", |column| column.data_type.as_str());
         self.ranges.iter().map(|range| range.condition(of, time, data_type)).collect()
     }
+
+    /// Returns the query of `part` for each range of time, one after the other; it is given the conditions that rows of the
+    /// stage and of the base are in that range.
+    fn by_range(&self, target: &Target, part: impl Fn(&str, &str) -> String) -> String {
+        let (new, base) = (self.conditions(target, "_pt_new"), self.conditions(target, "_pt_base"));
+        new.iter().zip(&base).map(|(new, base)| part(new, base)).collect::<Vec<_>>().join("\nUNION ALL\n")
+    }
+}
+
+/// Returns the statement that finds the staged rows which may be there already, by a hash of their identity: one number is
+/// compared much faster than all of its columns, and mostly none is found.
+fn find_alike(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) -> Statement {
+    let hash_of = |rows: &str| {
+        let names = prepared.target.identity.columns.iter().map(|name| format!("{rows}.{}", Ident::new(name)));
+        format!("hash({})", names.collect::<Vec<_>>().join(", "))
+    };
+    let part = |in_new: &str, in_base: &str| {
+        formatdoc! {"
+            SELECT _pt_new.rowid AS _pt_place, _pt_new.*
+            FROM {stage} AS _pt_new
+            WHERE {in_new} AND {hash_of_new} IN (
+              SELECT {hash_of_base}
+              FROM {base} AS _pt_base
+              WHERE {in_base}
+            )",
+            stage = staged.stage,
+            hash_of_new = hash_of("_pt_new"),
+            hash_of_base = hash_of("_pt_base"),
+            base = prepared.base,
+        }
+    };
+    let query = staged.by_range(&prepared.target, part);
+    let sql = format!("CREATE OR REPLACE TEMP TABLE {} AS\n{query}", alike_of(index));
+    Statement::new("find rows like those that are there", sql)
 }
 
 /// Returns the statement that finds the staged rows whose identity the base has, by their places in the stage.
 fn find_known(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) -> Statement {
-    let (target, same) = (&prepared.target, same_identity(&prepared.target));
-    let part = |(in_new, in_base): (String, String)| {
+    let part = |in_new: &str, in_base: &str| {
         formatdoc! {"
-            SELECT _pt_new.rowid AS place
-            FROM {stage} AS _pt_new
+            SELECT _pt_new._pt_place
+            FROM {alike} AS _pt_new
             WHERE {in_new} AND EXISTS (
               SELECT 1
               FROM {base} AS _pt_base
               WHERE {in_base} AND {same}
             )",
-            stage = staged.stage,
+            alike = alike_of(index),
             base = prepared.base,
+            same = same_identity(&prepared.target),
         }
     };
-    let ranges = staged.conditions(target, "_pt_new").into_iter().zip(staged.conditions(target, "_pt_base"));
-    let parts: Vec<String> = ranges.map(part).collect();
-    let sql = format!("CREATE OR REPLACE TEMP TABLE {} AS\n{}", known_of(index), parts.join("\nUNION ALL\n"));
+    let query = staged.by_range(&prepared.target, part);
+    let sql = format!("CREATE OR REPLACE TEMP TABLE {} AS\n{query}", known_of(index));
     Statement::new("find the rows that are there already", sql)
 }
 
@@ -320,57 +309,10 @@ fn leave_out_known(staged: &StagedTarget, index: usize) -> Statement {
         CREATE OR REPLACE TEMP TABLE {fresh} AS
         SELECT *
         FROM {stage}
-        WHERE rowid NOT IN (SELECT place FROM {known})",
+        WHERE rowid NOT IN (SELECT _pt_place FROM {known})",
         fresh = fresh_of(index),
         stage = staged.stage,
         known = known_of(index),
     };
     Statement::new("leave out the rows that are there already", sql)
-}
-
-impl Range {
-    fn condition(&self, of: &str, time: &str, data_type: &str) -> String {
-        let time = Ident::new(time);
-        match self {
-            Range::Null => format!("{of}.{time} IS NULL"),
-            Range::Between { first, last, .. } => {
-                let (first, last) = (Literal::new(first), Literal::new(last));
-                format!("{of}.{time} BETWEEN {first}::{data_type} AND {last}::{data_type}")
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn day(day: i64) -> Range {
-        Range::Between { first: format!("{day}a"), last: format!("{day}z"), days: (day, day) }
-    }
-
-    fn shown(ranges: &[Range]) -> Vec<String> {
-        let show = |range: &Range| match range {
-            Range::Null => "NULL".to_owned(),
-            Range::Between { first, last, .. } => format!("{first}-{last}"),
-        };
-        ranges.iter().map(show).collect()
-    }
-
-    #[test]
-    fn days_that_follow_each_other_are_one_range_and_far_ones_are_not() {
-        let ranges = joined(vec![Range::Null, day(1), day(2), day(3), day(60)]);
-        assert_eq!(shown(&ranges), ["NULL", "1a-3z", "60a-60z"]);
-        assert_eq!(joined(Vec::new()), []);
-    }
-
-    #[test]
-    fn there_are_never_many_ranges_and_all_days_are_in_them() {
-        let ranges = joined((0..40).map(|index| day(index * 10)).collect());
-        assert_eq!(ranges.len(), RANGES);
-        assert_eq!(
-            (shown(&ranges)[0].split('-').next(), shown(&ranges)[RANGES - 1].split('-').next_back()),
-            (Some("0a"), Some("390z"))
-        );
-    }
 }

@@ -45,7 +45,7 @@ impl EventError {
         Self { place: None, attribute: None, reason: reason.into() }
     }
 
-    pub(super) fn of_attribute(attribute: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn of_attribute(attribute: &str, reason: impl Into<String>) -> Self {
         Self { place: None, attribute: Some(attribute.to_owned()), reason: reason.into() }
     }
 

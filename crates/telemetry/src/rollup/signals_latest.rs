@@ -305,7 +305,8 @@ fn find_places(base: &str, fresh: &str) -> Statement {
               UNION ALL BY NAME
               {plain}
             ) AS _pt_new
-            WHERE {lost_new}
+            WHERE getvariable('_pt_lost_upto') IS NOT NULL
+              AND {lost_new}
           )
           {FIRST_AT_INSTANT}
         )

@@ -1,8 +1,9 @@
 //! From raw events to the newest values, whatever is delivered and however often.
 
+use chrono::{DateTime, Utc};
 use expect_test::expect;
 use pintail_streams::Decoder;
-use pintail_streams::consumer::{Consumer, Shard, Spec};
+use pintail_streams::consumer::{Consumer, Existing, Range, Rebuild, Shard, Spec};
 use pintail_telemetry::decode::{CloudEventsDefault, DecoderOptions, decoder};
 
 use super::harness::*;
@@ -132,47 +133,61 @@ fn shards_decode_their_own_subjects_into_rollups_of_their_own() {
     lake.check(&*decoder, 3);
 }
 
-#[test]
-fn a_newer_version_of_the_decoder_marks_the_rows_that_it_writes() {
-    let lake = on_sqlite();
-    let newer = CloudEventsDefault::new(DecoderOptions::default()).with_version(2);
-    lake.land(&[Raw::speed("car-1", "e1", "2026-01-02T00:00:00Z", 50.0)]);
-    lake.consume(decode(), &*cloudevents_default());
-    lake.land(&[Raw::speed("car-1", "e2", "2026-01-02T00:00:01Z", 50.0)]);
-    lake.consume(decode(), &newer);
-    assert_eq!(lake.rows("SELECT decoder_version FROM signals ORDER BY 1"), "1\n2\n");
+/// Decodes three events with a decoder that got two of them wrong, then all of them again with a newer one.
+fn replace_what_an_older_version_wrote(lake: &Lake) {
+    let (older, newer) = (cloudevents_default(), CloudEventsDefault::new(DecoderOptions::default()).with_version(2));
+    lake.land(&[
+        Raw::speed("car-1", "e1", "2026-01-02T00:00:00Z", 50.0),
+        Raw::speed("car-1", "e2", "2026-01-02T00:00:01Z", 60.0),
+        Raw::speed("car-2", "e3", "2026-01-02T00:00:00Z", 70.0),
+    ]);
+    lake.consume(decode(), &*older);
+    lake.sql("UPDATE signals SET value_number = 0 WHERE subject = 'car-1'");
+    Consumer::beside(&lake.writer, decode(), &*older).unwrap().rebuild(Rebuild::All).unwrap();
+    lake.check(&*older, 1);
+
+    let to = "2100-01-01T00:00:00Z".parse::<DateTime<Utc>>().unwrap();
+    let all = Range::Time { column: "time".to_owned(), from: DateTime::UNIX_EPOCH, to };
+    let mut beside = Consumer::beside(&lake.writer, decode(), &newer).unwrap();
+    let landed = beside.reread(&all, Existing::ReplaceOlder).unwrap();
+    assert_eq!((landed.rows, landed.replaced), (3, 3));
+    let shown = "SELECT subject, value_number, decoder_version FROM signals ORDER BY ALL";
+    assert_eq!(lake.rows(shown), "car-1 | 50.0 | 2\ncar-1 | 60.0 | 2\ncar-2 | 70.0 | 2\n");
+    assert_eq!(lake.rows("SELECT value_number, count FROM signals_latest ORDER BY ALL"), "60.0 | 2\n70.0 | 1\n");
     lake.check(&newer, 1);
+
+    let again = beside.reread(&all, Existing::ReplaceOlder).unwrap();
+    assert_eq!((again.replaced, again.duplicates), (0, 3), "nothing is older any more");
+    assert_eq!(lake.consume(decode(), &newer), [], "the cursor is where it was");
 }
 
 #[test]
-fn rows_whose_time_is_over_go_and_what_sums_them_up_follows() {
+fn decoding_again_replaces_what_an_older_version_wrote_on_sqlite() {
+    replace_what_an_older_version_wrote(&on_sqlite());
+}
+
+#[test]
+fn decoding_again_replaces_what_an_older_version_wrote_on_postgres() {
+    replace_what_an_older_version_wrote(&on_postgres());
+}
+
+#[test]
+fn rows_whose_time_is_over_leave_the_tables_and_what_is_newest() {
     let (lake, decoder) = (on_sqlite(), cloudevents_default());
-    let speed =
-        |car: &str, id: &str, day: u32, value: f64| Raw::speed(car, id, &format!("2026-01-{day:02}T00:00:00Z"), value);
     lake.land(&[
-        speed("car-1", "e1", 1, 10.0),
-        speed("car-1", "e2", 2, 20.0),
-        speed("car-1", "e3", 3, 30.0),
-        speed("car-2", "e4", 1, 40.0),
-        Raw::events("car-1", "e5", &COLLISION.replace("2026-01-02", "2026-01-01")),
+        Raw::speed("car-1", "e1", "2026-01-01T00:00:00Z", 50.0),
+        Raw::speed("car-1", "e2", "2026-01-03T00:00:00Z", 60.0),
+        Raw::speed("car-2", "e3", "2026-01-01T00:00:00Z", 70.0),
+        Raw::events("car-2", "e4", COLLISION),
     ]);
     lake.consume(decode(), &*decoder);
-    let third = 1_767_398_400_000_000;
-    assert_eq!(lake.rows(&format!("SELECT make_timestamptz({third}::BIGINT)")), "2026-01-03 00:00:00+00:00\n");
-    let mut consumer = Consumer::open(&lake.writer, decode(), &*decoder).unwrap().expect("nobody else has it");
-    assert_eq!(consumer.retire(third).unwrap(), 4);
-    let head = lake.rows("SELECT max(snapshot_id) FROM snapshots()");
-    assert_eq!(consumer.retire(third).unwrap(), 0);
-    assert_eq!(lake.rows("SELECT max(snapshot_id) FROM snapshots()"), head, "nothing to delete is no commit");
-    drop(consumer);
+    let cutoff = "2026-01-02T12:00:00Z".parse::<DateTime<Utc>>().unwrap().timestamp_micros();
+    let mut beside = Consumer::beside(&lake.writer, decode(), &*decoder).unwrap();
+    assert_eq!(beside.retire(cutoff).unwrap(), 3);
     assert_eq!(
-        lake.rows("SELECT subject, value_number, count, first_seen FROM signals_latest"),
-        "car-1 | 30.0 | 1 | 2026-01-03 00:00:00+00:00\n"
+        lake.rows("SELECT subject, value_number, count, first_seen::DATE FROM signals_latest"),
+        "car-1 | 60.0 | 1 | 2026-01-03\n"
     );
-    assert_eq!(lake.rows("SELECT count(*) FROM events"), "0\n");
-    assert_eq!(lake.rows("SELECT count(*) FROM events_latest"), "0\n");
-    // What comes late for a time that is over is kept until the next look.
-    lake.land(&[speed("car-1", "e6", 2, 50.0)]);
-    lake.consume(decode(), &*decoder);
+    assert_eq!(lake.rows("FROM events_latest"), "");
     lake.check(&*decoder, 1);
 }

@@ -1,8 +1,10 @@
-//! Real servers for tests: a fresh Postgres database, a fresh S3 prefix, and a Postgres of one's own to stop and start.
+//! Real servers for tests: a fresh Postgres database, a fresh S3 prefix, brokers of NATS and Kafka, and a Postgres of one's
+//! own to stop and start.
 //!
-//! `cargo xtask test` starts one Postgres and one S3 server and names them in the environment; a test takes a database
+//! `cargo xtask test` starts one server of each kind and names them in the environment; a test takes a database
 //! or a prefix of its own from them. A test that needs a server fails loudly without one: nothing is skipped.
 
+mod brokers;
 mod flaky;
 mod postgres;
 mod s3;
@@ -12,6 +14,7 @@ use std::env;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use brokers::{KAFKA, KafkaServer, NATS, NatsServer};
 pub use flaky::{Fault, Flaky};
 pub use postgres::{Database, POSTGRES, POSTGRES_BIN, PostgresServer, postgres_programs, quoted};
 pub use s3::{ObjectPrefix, S3, S3Server};
@@ -32,6 +35,21 @@ pub fn private_postgres() -> PostgresServer {
 /// Returns a prefix of the shared S3 bucket that nobody else uses.
 pub fn object_prefix() -> ObjectPrefix {
     ObjectPrefix::fresh(&variable(S3))
+}
+
+/// Returns the URL of the shared NATS server; streams and subjects of a test have names that nobody else has.
+pub fn nats() -> String {
+    variable(NATS)
+}
+
+/// Returns the address of the shared broker of Kafka; topics of a test have names that nobody else has.
+pub fn kafka() -> String {
+    variable(KAFKA)
+}
+
+/// Returns a name that no other test uses, also not in another process or an earlier run.
+pub fn unique_name() -> String {
+    fresh_name()
 }
 
 fn variable(name: &str) -> String {

@@ -3,6 +3,7 @@
 
 mod list;
 pub mod opening;
+mod rebuild;
 mod reread;
 mod reset;
 mod run;
@@ -45,6 +46,8 @@ enum ConsumeCommand {
     Replay(reread::RereadArgs),
     /// Decode a range again, and fill in what is missing
     Backfill(reread::RereadArgs),
+    /// Compare rollups with the tables that they sum up, and make anew what differs
+    Rebuild(rebuild::RebuildArgs),
 }
 
 /// Runs the command.
@@ -56,6 +59,7 @@ pub fn run(args: &ConsumeArgs, app: &App) -> Result<Exit, Failure> {
         ConsumeCommand::Reset(args) => reset::run(args, app),
         ConsumeCommand::Replay(args) => reread::run(args, true, app),
         ConsumeCommand::Backfill(args) => reread::run(args, false, app),
+        ConsumeCommand::Rebuild(args) => rebuild::run(args, app),
     }
 }
 

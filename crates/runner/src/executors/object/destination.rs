@@ -201,6 +201,22 @@ fn filled(path: &str, partition: Option<&PartitionKey>) -> String {
     path.replace(PARTITION, &encoded)
 }
 
+/// Returns a client of the object store that holds `url`, and the prefix of `url` in its bucket.
+pub fn client_of(config: &Config, url: &str) -> Result<(Arc<dyn ObjectStore>, String), StepFailure> {
+    let holds = |store: &&StoreConfig| {
+        let own = store.url.trim_end_matches('/');
+        url.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let Some(store) = config.object_stores.values().find(holds) else {
+        let message = format!("{url} lies in no object store that pintail.toml configures");
+        return Err(StepFailure::user(Code::UNKNOWN_PLACE, "find the object store", message));
+    };
+    let (bucket, prefix) = bucket_and_prefix(url);
+    let redactor = Redactor::new(config.secrets.expose());
+    let client = client(store, bucket).map_err(|error| failure("reach the object store", &error, &redactor))?;
+    Ok((client, prefix.to_owned()))
+}
+
 fn bucket_and_prefix(url: &str) -> (&str, &str) {
     let rest = url.strip_prefix("s3://").unwrap_or(url).trim_end_matches('/');
     rest.split_once('/').unwrap_or((rest, ""))

@@ -8,5 +8,5 @@ mod destination;
 mod footer;
 mod write;
 
-pub use destination::{Destination, Found};
+pub use destination::{Destination, Found, client_of};
 pub use write::write;

@@ -20,7 +20,7 @@ use pintail_core::retention::{
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Pin, PinKind};
 use pintail_engine::lake::maintain::{self as upkeep, LastChange, LastChangesByName};
-use pintail_engine::lake::{self, Commit};
+use pintail_engine::lake::{self, Commit, audit};
 use pintail_engine::{EngineError, LakeLocation, Session};
 
 use super::changes::{changed_tables, dropped_tables, names_by_id};
@@ -143,6 +143,9 @@ impl Pintail {
         request: &MaintainRequest,
     ) -> Result<Maintained, RunnerError> {
         let alias = location.write_alias();
+        if !request.dry_run {
+            refuse_with_lost_files(&location.name, session, &alias)?;
+        }
         let retired = self.retire(location, guard, session, request.dry_run)?;
         let frozen = self.freeze(&alias, guard, session, request)?;
         let files = upkeep::file_spans(session, &alias)?;
@@ -251,6 +254,22 @@ impl Pintail {
         let in_flight = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
         in_flight.chain([((self.settings.now)() - grace).timestamp_micros()]).min().unwrap_or(i64::MIN)
     }
+}
+
+/// While a table cannot be read nothing is done: among the files
+/// that no snapshot shows may be what it can be mended with.
+fn refuse_with_lost_files(lake: &LakeName, session: &Session, alias: &str) -> Result<(), RunnerError> {
+    let mut lost = audit::missing_files(session, alias)?;
+    lost.retain(|file| file.is_live);
+    let Some(first) = lost.first() else { return Ok(()) };
+    let message = format!(
+        "{} of lake `{lake}` that its newest snapshot shows {} not there, such as {}; so nothing was done. `pintail \
+         audit {lake}` lists them; bring an older version back by `pintail rollback`, or write the table anew",
+        if lost.len() == 1 { "a file".to_owned() } else { format!("{} files", lost.len()) },
+        if lost.len() == 1 { "is" } else { "are" },
+        first.file
+    );
+    Err(RunnerError::Usage { message })
 }
 
 fn record(

@@ -1,5 +1,7 @@
 //! `pintail.toml` as whole files: values, positions and findings.
 
+mod ingest;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -240,7 +242,7 @@ fn mistakes_in_profiles_that_are_not_selected_are_found() {
     let expected = expect![[r#"
         2:13 P004 0: `slots` must be at least 1, found `0`
         4:5 P002 slot: unknown key `slot` in [run] (did you mean `slots`?)
-        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `project`, `lake`, `store`, `run`, `maintain`, `consumer`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`, `schema_suffix`)
+        5:1 P002 profile: unknown key `profile` in [profile.b] (it knows `project`, `lake`, `store`, `run`, `maintain`, `consumer`, `ingest`, `datatable`, `object_store`, `volume`, `vars`, `packages`, `kafka`, `mqtt`, `nats`, `postgres`, `sqs`, `gcp`, `email`, `webhook`, `schedule`, `defer`, `schema_suffix`)
     "#]];
     let found = print(text, &read(text, None).1);
     assert_eq!(print(text, &read(text, Some("a")).1), found);

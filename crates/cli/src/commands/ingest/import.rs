@@ -1,0 +1,66 @@
+//! `ingest --from`: files into the table of raw events.
+
+use std::path::Path;
+
+use pintail_runner::with_sources;
+use pintail_telemetry::import::{Import, ImportError, Imported};
+use serde_json::json;
+
+use super::parts::Parts;
+use crate::app::App;
+use crate::environment::now;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::text::count;
+
+/// Imports `path`.
+pub fn run(path: &Path, app: &App) -> Result<Exit, Failure> {
+    let pintail = app.open_for_question()?;
+    let parts = Parts { app, pintail: &pintail };
+    let path = app.environment.current_dir.join(path);
+    // The lake's part of the memory, and that of the files.
+    let reading = pintail.instance_options(2);
+    let received = now().timestamp_micros();
+    let import = Import::open(parts.writer(2)?, parts.table(), parts.policy(), reading, received);
+    let told = |done: &Imported| app.terminal.talk(&format!("{} in the lake", count_of(done.rows, "event")));
+    let done = import.and_then(|mut import| import.run(&path, told)).map_err(|error| failure(&error))?;
+    show(&done, &parts);
+    Ok(Exit::Ok)
+}
+
+fn show(done: &Imported, parts: &Parts<'_>) {
+    let terminal = &parts.app.terminal;
+    if terminal.is_json {
+        terminal.json(&json!({
+            "files": done.files, "known_files": done.known, "events": done.rows, "dead_letters": done.letters,
+        }));
+        return;
+    }
+    let (files, known) = (count_of(done.files, "file"), count_of(done.known, "file"));
+    let mut line = format!("{} of {files} landed in {}", count_of(done.rows, "event"), parts.table());
+    if 0 < done.known {
+        line.push_str(&format!("; {known} had landed before"));
+    }
+    terminal.data(&format!("{line}\n"));
+    if 0 < done.letters {
+        let letters = count_of(done.letters, "record");
+        terminal.warning(&format!("kept as dead letters, because they are no events: {letters}"));
+        terminal.hint("`pintail deadletter list` shows them");
+    }
+}
+
+fn count_of(number: u64, noun: &str) -> String {
+    count(usize::try_from(number).unwrap_or(usize::MAX), noun)
+}
+
+fn failure(error: &ImportError) -> Failure {
+    let text = with_sources(error);
+    let is_usage =
+        matches!(error, ImportError::Nothing { .. } | ImportError::Unknown { .. } | ImportError::File { .. });
+    let exit = if is_usage { Exit::Usage } else { Exit::Failed };
+    let (message, hint) = match text.split_once("; ") {
+        Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
+        None => (text, None),
+    };
+    Failure::Message { exit, message, hint }
+}

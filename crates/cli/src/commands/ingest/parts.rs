@@ -1,0 +1,110 @@
+//! What ingest is made of, as `pintail.toml` asks for it: the lake's writer, the blob store, the policy of the sink.
+
+use pintail_engine::LakeLocation;
+use pintail_runner::executors::object::client_of;
+use pintail_runner::workspace::{DataPath, IngestConfig};
+use pintail_runner::{Pintail, RunnerError};
+use pintail_streams::Writer;
+use pintail_telemetry::blob::{Blobs, KeyRing};
+use pintail_telemetry::raw::RawTable;
+use pintail_telemetry::sink::FlushPolicy;
+use pintail_telemetry::sources::{KafkaOptions, NatsOptions, SourceContext};
+use tokio::runtime::Handle;
+
+use crate::app::App;
+use crate::environment::now;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// The settings, with the project that they stand in.
+pub struct Parts<'a> {
+    /// The command's own.
+    pub app: &'a App,
+    /// The project.
+    pub pintail: &'a Pintail,
+}
+
+impl<'a> Parts<'a> {
+    /// Returns `[ingest]`.
+    pub fn config(&self) -> &'a IngestConfig {
+        &self.pintail.project().project.config.ingest
+    }
+
+    /// Returns the lake that events go to.
+    pub fn lake(&self) -> Result<&'a LakeLocation, Failure> {
+        let name = &self.config().lake;
+        self.pintail.lakes().get(name).ok_or_else(|| Failure::internal(format!("there is no lake `{name}`")))
+    }
+
+    /// Opens the lake for one sink of `sinks`.
+    pub fn writer(&self, sinks: u64) -> Result<Writer, Failure> {
+        let faults = self.app.environment.faults().map_err(Failure::usage)?;
+        Ok(Writer::open(self.lake()?, self.pintail.instance_options(sinks), faults)?)
+    }
+
+    /// Returns the table of raw events.
+    pub fn table(&self) -> RawTable {
+        RawTable { schema: self.config().schema.clone(), name: self.config().table.clone() }
+    }
+
+    /// Returns when flushes are due.
+    pub fn policy(&self) -> FlushPolicy {
+        let config = self.config();
+        let age_micros = i64::try_from(config.flush_age.as_micros()).unwrap_or(i64::MAX);
+        FlushPolicy { rows: config.flush_rows, bytes: config.flush_bytes.0, age_micros }
+    }
+
+    /// Returns what a source needs beside its broker.
+    pub fn source_context(&self, runtime: Handle) -> Result<SourceContext, Failure> {
+        let (policy, blobs) = (self.policy(), Some(self.blobs()?));
+        Ok(SourceContext { policy, blobs, runtime, now: || now().timestamp_micros() })
+    }
+
+    /// Returns how many sinks write the lake at once, which share the memory.
+    pub fn sinks(&self) -> u64 {
+        let config = self.config();
+        1 + u64::from(config.nats.is_some()) + u64::from(config.kafka.is_some())
+    }
+
+    /// Returns `[ingest.nats]`, when it is there.
+    pub fn nats(&self) -> Option<NatsOptions> {
+        let nats = self.config().nats.as_ref()?;
+        Some(NatsOptions {
+            url: nats.url.clone(),
+            token: nats.token.clone(),
+            stream: nats.stream.clone(),
+            consumer: nats.consumer.clone(),
+            subject: nats.subject.clone(),
+            max_tries: nats.max_tries,
+            ack_wait: nats.ack_wait,
+        })
+    }
+
+    /// Returns `[ingest.kafka]`, when it is there.
+    pub fn kafka(&self) -> Option<KafkaOptions> {
+        let kafka = self.config().kafka.as_ref()?;
+        let (brokers, topics) = (kafka.brokers.clone(), kafka.topics.clone());
+        Some(KafkaOptions { brokers, topics, from_start: kafka.from_start })
+    }
+
+    /// Returns the store of large payloads.
+    pub fn blobs(&self) -> Result<Blobs, Failure> {
+        let config = self.config();
+        let bad = |error: &dyn std::error::Error| Failure::Message {
+            exit: Exit::CheckErrors,
+            message: format!("`[ingest.blob_keys]`: {error}"),
+            hint: Some("make one by `openssl rand -base64 32`".to_owned()),
+        };
+        let keys = KeyRing::new(&config.blob_keys, config.blob_key.as_deref()).map_err(|error| bad(&error))?;
+        let threshold = usize::try_from(config.blob_threshold.0).unwrap_or(usize::MAX);
+        match &config.blobs {
+            DataPath::Local(folder) => Ok(Blobs::in_folder(folder.clone(), threshold, keys)),
+            DataPath::Url(url) => {
+                let project = &self.pintail.project().project.config;
+                let (store, prefix) =
+                    client_of(project, url).map_err(|failure| RunnerError::Step(Box::new(failure)))?;
+                Ok(Blobs::in_store(store, &prefix, threshold, keys))
+            }
+        }
+    }
+}

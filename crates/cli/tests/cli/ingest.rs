@@ -1,0 +1,196 @@
+//! `pintail ingest` as a person and their senders meet it: started, fed, stopped, and killed at any time.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use expect_test::expect;
+use pintail_testkit::{Outcome, Project, Running, pintail, wait_until};
+
+const PROJECT: &str = r#"
+//- /pintail.toml
+[ingest]
+flush_age = "0s"
+blob_threshold = "1KB"
+"#;
+
+/// Starts the server on a free port and returns it with its address.
+fn start(project: &Project, fault: &str) -> (Running, String) {
+    let running = pintail(project).words("ingest --listen 127.0.0.1:0").fault(fault).start();
+    running.wait_for_talk("events go to");
+    let talk = running.talk();
+    let address = talk.split_once("http://").and_then(|(_, rest)| rest.split(',').next());
+    let address = address.unwrap_or_else(|| panic!("{talk}")).to_owned();
+    (running, address)
+}
+
+/// Sends a request and returns its status; `None` when the server is gone.
+fn post(address: &str, content_type: &str, body: &str) -> Option<u16> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: pintail\r\nConnection: close\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}
+
+fn event(id: &str) -> String {
+    format!(r#"{{"specversion":"1.0","id":"{id}","source":"/test","type":"t","subject":"s","data":{{"n":1}}}}"#)
+}
+
+fn send(address: &str, id: &str) -> Option<u16> {
+    post(address, "application/cloudevents+json", &event(id))
+}
+
+/// Stops the server as a person does.
+fn stop(running: Running) -> Outcome {
+    running.signal("TERM");
+    running.finish().expect_ok()
+}
+
+fn query(project: &Project, sql: &str) -> Vec<serde_json::Value> {
+    let printed = pintail(project).args(["query", "--json", "--limit", "1000000", sql]).run().expect_ok().raw_stdout;
+    let answer: serde_json::Value = serde_json::from_str(&printed).expect("the answer is JSON");
+    answer["rows"].as_array().or(answer.as_array()).unwrap_or_else(|| panic!("{printed}")).clone()
+}
+
+#[test]
+fn what_was_answered_is_in_the_lake_after_the_end() {
+    let project = Project::new(PROJECT);
+    let (running, address) = start(&project, "");
+    assert_eq!(send(&address, "1"), Some(202));
+    let batch = format!("[{}, {{\"id\": 7}}]", event("2"));
+    assert_eq!(post(&address, "application/cloudevents-batch+json", &batch), Some(202));
+    let large = event("3").replace("\"n\":1", &format!("\"n\":\"{}\"", "x".repeat(2_000)));
+    assert_eq!(post(&address, "application/cloudevents+json", &large), Some(202));
+    assert_eq!(post(&address, "application/json", "{}"), Some(415));
+    let outcome = stop(running);
+    assert!(outcome.stderr.contains("stopping: what was answered lands in the lake first"), "{outcome}");
+    let rows = query(&project, "SELECT id, data, data_index_key IS NOT NULL AS out FROM raw_events ORDER BY id");
+    expect![[r#"[{"id":"1","data":"{\"n\":1}","out":false},{"id":"2","data":"{\"n\":1}","out":false},{"id":"3","data":null,"out":true}]"#]]
+        .assert_eq(&serde_json::Value::from(rows).to_string());
+    let key = query(&project, "SELECT data_index_key AS key FROM raw_events WHERE id = '3'");
+    let blob = project.read(&format!(".pintail/blobs/{}", key[0]["key"].as_str().unwrap()));
+    assert!(blob.starts_with("{\"n\":\"xxx"), "{blob}");
+}
+
+#[test]
+fn a_server_that_is_killed_at_any_time_neither_loses_nor_repeats() {
+    const ROUNDS: u64 = 10;
+    let project = Project::new(PROJECT);
+    let answered = Mutex::new(BTreeSet::new());
+    let next = AtomicU64::new(0);
+    let faults = ["checked", "written", "stamped", "committed", "remembered"];
+    let rounds = faults.iter().map(|point| Some(format!("{point}*2=kill"))).chain((0..ROUNDS).map(|_| None));
+    for (round, fault) in (1_u64..).zip(rounds) {
+        let (running, address) = start(&project, fault.as_deref().unwrap_or_default());
+        let before = answered.lock().unwrap().len();
+        // Another moment in every round.
+        let enough = before + usize::try_from(5 + round * 7 % 40).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        let id = next.fetch_add(1, Ordering::Relaxed).to_string();
+                        match send(&address, &id) {
+                            Some(202) => drop(answered.lock().unwrap().insert(id)),
+                            Some(other) => panic!("{other}"),
+                            None => return,
+                        }
+                    }
+                });
+            }
+            if fault.is_none() {
+                wait_until("enough was answered", || enough <= answered.lock().unwrap().len());
+                running.signal("KILL");
+            }
+        });
+        assert_eq!(running.finish().code, None, "round {round}");
+    }
+    let (running, _) = start(&project, "");
+    stop(running);
+    let ids = query(&project, "SELECT id FROM raw_events");
+    let ids: Vec<String> = ids.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect();
+    let distinct: BTreeSet<String> = ids.iter().cloned().collect();
+    let answered = answered.into_inner().unwrap();
+    assert_eq!(ids.len(), distinct.len(), "nothing is repeated");
+    let lost: Vec<&String> = answered.difference(&distinct).collect();
+    assert!(lost.is_empty(), "{} of {} were answered and are lost: {lost:?}", lost.len(), answered.len());
+}
+
+#[test]
+fn a_second_server_on_the_same_log_is_refused() {
+    let project = Project::new(PROJECT);
+    let (running, _) = start(&project, "");
+    let second = pintail(&project).words("ingest --listen 127.0.0.1:0").run().expect_code(4);
+    expect![[r#"
+        error: another process uses the log <project>/.pintail/ingest/log.sqlite
+        hint: two would write each other's events twice; stop it, or give this one a log of its own
+    "#]]
+    .assert_eq(&second.stderr);
+    stop(running);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_guard() {
+    let project = Project::new("//- /pintail.toml\n[ingest]\nlisten = \"0.0.0.0:0\"\n");
+    let refused = pintail(&project).words("ingest").run().expect_code(3);
+    assert!(refused.stderr.contains("P575"), "{refused}");
+}
+
+#[test]
+fn files_are_imported_once_and_what_is_no_event_is_a_dead_letter_that_can_be_replayed() {
+    let project = Project::new("//- /pintail.toml\n");
+    project.write("in/a.ndjson", &format!("{}\nnot an event\n", event("1")));
+    let imported = pintail(&project).words("ingest --from in").run().expect_ok();
+    expect![[r#"
+        exit code 0
+        --- stdout
+        1 event of 1 file landed in main.raw_events
+        --- stderr
+        1 event in the lake
+        warning: kept as dead letters, because they are no events: 1 record
+        hint: `pintail deadletter list` shows them
+    "#]]
+    .assert_eq(&imported.to_string());
+    let again = pintail(&project).words("ingest --from in").run().expect_ok();
+    expect![[r#"
+        0 events of 0 files landed in main.raw_events; 1 file had landed before
+    "#]]
+    .assert_eq(&again.stdout);
+    let letters = pintail(&project).words("deadletter list --json").run().expect_ok().raw_stdout;
+    let letters: serde_json::Value = serde_json::from_str(&letters).expect("the answer is JSON");
+    let letter = &letters["letters"][0];
+    assert_eq!((letter["origin"].as_str(), letter["raw"].as_str()), (Some("file"), Some("not an event")));
+    let id = letter["id"].as_str().expect("a letter has an id");
+    let replayed = pintail(&project).args(["deadletter", "replay", id]).run().expect_code(1);
+    assert!(replayed.stderr.contains("is still no event: line 1, column 2: this is not JSON"), "{replayed}");
+    project.write("fixed.json", &event("2"));
+    let replayed = pintail(&project).args(["deadletter", "replay", id, "--with", "fixed.json"]).run().expect_ok();
+    assert_eq!(replayed.stdout, "1 letter landed in main.raw_events\n");
+    let shown = pintail(&project).args(["deadletter", "show", &id[..6]]).run().expect_ok();
+    assert!(shown.stdout.contains("why       line 1, column 2: this is not JSON"), "{shown}");
+    assert_eq!(query(&project, "SELECT id FROM raw_events ORDER BY id").len(), 2);
+    let none = pintail(&project).words("deadletter list").run().expect_ok();
+    assert_eq!(none.stdout, "there are no dead letters\n");
+}
+
+#[test]
+fn mistakes_of_imports_and_letters_say_what_to_do() {
+    let project = Project::new("//- /pintail.toml\n");
+    let check = |line: &str, expected: &str| {
+        let outcome = pintail(&project).words(line).run().expect_code(2);
+        assert!(outcome.stderr.contains(expected), "{outcome}");
+    };
+    project.write("a.txt", "");
+    check("ingest --from none.ndjson", "could not read <project>/none.ndjson");
+    check("ingest --from a.txt", "is none of .ndjson, .jsonl, .csv and .parquet");
+    check("deadletter show 00", "no dead letter has an id that begins with `00`");
+    check("deadletter replay", "required arguments were not provided");
+    check("deadletter replay 00", "no dead letter is meant by that");
+}

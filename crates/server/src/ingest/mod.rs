@@ -1,0 +1,79 @@
+//! HTTP ingest: CloudEvents in, answered when they are durable; health and metrics beside it.
+//!
+//! Invariant: 202 means on disk. What is not accepted is said with its place and with what to do, and only what may be
+//! sent again is answered with 503. A bad element of a batch is as durable as its neighbours: it goes to the dead letters.
+
+mod answer;
+mod authority;
+mod body;
+mod handlers;
+mod mode;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::routing::{get, post};
+use metrics_exporter_prometheus::PrometheusHandle;
+use pintail_telemetry::intake::Intake;
+use pintail_telemetry::sink::SinkStatus;
+use tokio::sync::Semaphore;
+
+pub use authority::Tokens;
+
+/// So many bytes of requests are in memory at once; more are asked to come again.
+const IN_FLIGHT: usize = 256 << 20;
+
+/// What the routes need.
+pub struct IngestOptions {
+    /// The way in.
+    pub intake: Intake,
+    /// Who may send; everybody when there are none.
+    pub tokens: Tokens,
+    /// The largest body, in bytes.
+    pub body_limit: usize,
+    /// Whether the lake takes what is sent.
+    pub sink: SinkStatus,
+    /// Prints the metrics.
+    pub metrics: PrometheusHandle,
+    /// The time of arrivals, in microseconds since 1970 UTC.
+    pub now: fn() -> i64,
+}
+
+/// What handlers share.
+struct Shared {
+    options: IngestOptions,
+    /// Room for bodies, in KiB.
+    room: Semaphore,
+    is_draining: AtomicBool,
+}
+
+/// The routes, and the word that they are about to go.
+#[derive(Clone)]
+pub struct IngestRoutes {
+    shared: Arc<Shared>,
+}
+
+impl IngestRoutes {
+    /// Returns the routes.
+    pub fn new(options: IngestOptions) -> Self {
+        let room = Semaphore::new(IN_FLIGHT.max(options.body_limit) / body::KIB);
+        Self { shared: Arc::new(Shared { options, room, is_draining: AtomicBool::new(false) }) }
+    }
+
+    /// Returns them for axum.
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/", post(handlers::receive))
+            .route("/events", post(handlers::receive))
+            .route("/health", get(handlers::health))
+            .route("/ready", get(handlers::ready))
+            .route("/metrics", get(handlers::metrics))
+            .with_state(self.shared.clone())
+    }
+
+    /// Says from now on that the server is not ready, so that nobody sends it new requests.
+    pub fn drain(&self) {
+        self.shared.is_draining.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,261 @@
+//! Kafka: every partition of some topics, read from the offsets that the lake has.
+//!
+//! No consumer group and no committed offsets: the lake's position is the only one. Messages that the broker has removed
+//! before they were read are not passed in silence: the gap is a dead letter, in the commit that goes on behind it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use pintail_streams::dead_letter::DeadLetter;
+use pintail_streams::{PositionTable, Writer};
+use rskafka::client::error::{Error as KafkaError, ProtocolError};
+use rskafka::client::partition::{OffsetAt, PartitionClient, UnknownTopicHandling};
+use rskafka::client::{Client, ClientBuilder};
+use rskafka::record::RecordAndOffset;
+use tokio::sync::watch;
+
+use super::message::{Message, take};
+use super::{Feed, SourceContext, SourceError, run};
+use crate::raw::RawTable;
+use crate::sink::{Batch, Sink, SourceName};
+
+/// The most that one answer of a broker may hold.
+const FETCH_BYTES: i32 = 8 << 20;
+
+/// How long a broker waits for messages before it says that there are none.
+const FETCH_WAIT_MS: i32 = 200;
+
+/// How often new partitions are looked for.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// What is read.
+#[derive(Clone, Debug)]
+pub struct KafkaOptions {
+    /// Brokers as `host:port`.
+    pub brokers: Vec<String>,
+    /// The topics, which must be there.
+    pub topics: Vec<String>,
+    /// Whether a partition that the lake does not know begins at its first message, or behind its last.
+    pub from_start: bool,
+}
+
+/// The next offset of each partition, by `topic/partition`.
+type Offsets = BTreeMap<String, i64>;
+
+struct Partition {
+    name: String,
+    client: Arc<PartitionClient>,
+}
+
+/// Open topics.
+pub struct KafkaSource {
+    sink: Sink,
+    context: SourceContext,
+    options: KafkaOptions,
+    client: Client,
+    partitions: Vec<Partition>,
+    looked: Instant,
+    offsets: Offsets,
+    position: String,
+}
+
+impl KafkaSource {
+    /// Connects and finds the partitions.
+    pub fn open(
+        writer: Writer,
+        table: RawTable,
+        options: &KafkaOptions,
+        context: SourceContext,
+    ) -> Result<Self, SourceError> {
+        let place = place(options);
+        let connecting = ClientBuilder::new(options.brokers.clone()).client_id("pintail").build();
+        let client =
+            context.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), connecting).await });
+        let client = match client {
+            Ok(client) => client.map_err(|error| error.to_string()),
+            Err(_) => Err("no broker answered within 30 seconds".to_owned()),
+        };
+        let client = client.map_err(|reason| SourceError::Broker { operation: "connect", place, reason })?;
+        let position = PositionTable::source("kafka");
+        let name = SourceName { position: position.clone(), source: "kafka".to_owned(), origin: "kafka".to_owned() };
+        let (sink, at) = Sink::open(writer, table, name, "{}")?;
+        let offsets = serde_json::from_str(&at).map_err(|_| SourceError::Position {
+            position,
+            reason: format!("`{at}` is not what this version writes"),
+        })?;
+        let (partitions, looked, options) = (Vec::new(), Instant::now(), options.clone());
+        let mut source = Self { sink, context, options, client, partitions, looked, offsets, position: at };
+        source.find_partitions()?;
+        Ok(source)
+    }
+
+    /// Brings messages into the lake until `stop`.
+    pub fn run(mut self, stop: watch::Receiver<bool>) -> Result<(), SourceError> {
+        let runtime = self.context.runtime.clone();
+        run(&mut self, &runtime, stop)
+    }
+
+    fn broker(&self, operation: &'static str, error: impl ToString) -> SourceError {
+        SourceError::Broker { operation, place: place(&self.options), reason: error.to_string() }
+    }
+
+    /// Opens partitions that are not open yet, and gives those that the lake does not know their beginning.
+    fn find_partitions(&mut self) -> Result<(), SourceError> {
+        self.looked = Instant::now();
+        let runtime = self.context.runtime.clone();
+        let topics =
+            runtime.block_on(self.client.list_topics()).map_err(|error| self.broker("list the topics", error))?;
+        for wanted in self.options.topics.clone() {
+            let Some(topic) = topics.iter().find(|topic| topic.name == wanted) else {
+                return Err(self.broker("find the topic, which must be there", format!("there is no `{wanted}`")));
+            };
+            for partition in &topic.partitions {
+                let name = format!("{wanted}/{partition}");
+                if self.partitions.iter().any(|open| open.name == name) {
+                    continue;
+                }
+                let client = self.client.partition_client(wanted.clone(), *partition, UnknownTopicHandling::Error);
+                let client = runtime.block_on(client).map_err(|error| self.broker("open a partition", error))?;
+                let ask = |at| {
+                    let offset = runtime.block_on(client.get_offset(at));
+                    offset.map_err(|error| self.broker("ask for an offset", error))
+                };
+                match self.offsets.get(&name) {
+                    Some(offset) => self.check_end(&name, *offset, ask(OffsetAt::Latest)?)?,
+                    None => {
+                        let at = if self.options.from_start { OffsetAt::Earliest } else { OffsetAt::Latest };
+                        let offset = ask(at)?;
+                        self.offsets.insert(name.clone(), offset);
+                    }
+                }
+                self.partitions.push(Partition { name, client: Arc::new(client) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers until the batch is full, old enough, or `stop`; the offsets are those behind it.
+    async fn gather(&self, stop: &mut watch::Receiver<bool>) -> Result<(Batch, Offsets, usize), SourceError> {
+        let policy = &self.context.policy;
+        let (mut batch, mut offsets) = (Batch::default(), self.offsets.clone());
+        let (mut messages, mut bytes) = (0, 0_u64);
+        // From the beginning while nothing has come, from the first message afterwards.
+        let mut started = Instant::now();
+        loop {
+            let was_empty = messages == 0;
+            let fetches = self.partitions.iter().map(|partition| {
+                let offset = offsets.get(&partition.name).copied().unwrap_or_default();
+                async move {
+                    (partition, offset, partition.client.fetch_records(offset, 1..FETCH_BYTES, FETCH_WAIT_MS).await)
+                }
+            });
+            let answers = tokio::select! {
+                answers = join_all(fetches) => answers,
+                _ = stop.changed() => break,
+            };
+            for (partition, offset, answer) in answers {
+                let records = match answer {
+                    Ok((records, _)) => records,
+                    Err(KafkaError::ServerError { protocol_error: ProtocolError::OffsetOutOfRange, .. }) => {
+                        let next = self.pass_gap(partition, offset, &mut batch).await?;
+                        offsets.insert(partition.name.clone(), next);
+                        continue;
+                    }
+                    // What the others have brought is landed first.
+                    Err(error) if messages == 0 => return Err(self.broker("read messages", error)),
+                    Err(_) => continue,
+                };
+                for record in records.iter().filter(|record| offset <= record.offset) {
+                    messages += 1;
+                    bytes += record.record.approximate_size() as u64;
+                    self.take(&mut batch, partition, record);
+                    offsets.insert(partition.name.clone(), record.offset + 1);
+                }
+            }
+            if was_empty && 0 < messages {
+                started = Instant::now();
+            }
+            let is_full = policy.rows <= messages as u64 || policy.bytes <= bytes;
+            if is_full || self.context.patience() <= started.elapsed() {
+                break;
+            }
+        }
+        Ok((batch, offsets, messages))
+    }
+
+    fn take(&self, batch: &mut Batch, partition: &Partition, record: &RecordAndOffset) {
+        let header = |name: &str| record.record.headers.get(name).and_then(|value| std::str::from_utf8(value).ok());
+        let attributes = record.record.headers.iter().filter_map(|(name, value)| {
+            let value = String::from_utf8_lossy(value).into_owned();
+            Some((name.strip_prefix("ce_")?.to_owned(), value))
+        });
+        let message = Message {
+            content_type: header("content-type"),
+            attributes: attributes.collect(),
+            payload: record.record.value.as_deref().unwrap_or_default(),
+            position: format!("{} offset {}", partition.name, record.offset),
+        };
+        take(batch, "kafka", &message, (self.context.now)());
+    }
+
+    /// Refuses a position that is behind the end of its partition: what is there now is something else.
+    fn check_end(&self, name: &str, offset: i64, end: i64) -> Result<(), SourceError> {
+        if offset <= end {
+            return Ok(());
+        }
+        let reason = format!(
+            "{name} ends at {end}, and the lake has read up to {offset}: the topic was made anew; give it another name, or \
+             take its entry out of the position"
+        );
+        Err(SourceError::Position { position: self.sink.name().position.clone(), reason })
+    }
+
+    /// Says what an offset that the broker does not have means, and returns where to go on.
+    async fn pass_gap(&self, partition: &Partition, offset: i64, batch: &mut Batch) -> Result<i64, SourceError> {
+        let ask = |at| partition.client.get_offset(at);
+        let first = ask(OffsetAt::Earliest).await.map_err(|error| self.broker("ask for an offset", error))?;
+        let end = ask(OffsetAt::Latest).await.map_err(|error| self.broker("ask for an offset", error))?;
+        self.check_end(&partition.name, offset, end)?;
+        batch.letters.push(DeadLetter {
+            origin: "kafka".to_owned(),
+            position: format!("{} offset {offset}", partition.name),
+            part: None,
+            reason: format!("the broker has removed the messages from {offset} up to {first} before they were read"),
+            raw: Vec::new(),
+            decoder: None,
+        });
+        Ok(first)
+    }
+}
+
+impl Feed for KafkaSource {
+    fn step(&mut self, stop: &mut watch::Receiver<bool>) -> Result<usize, SourceError> {
+        let runtime = self.context.runtime.clone();
+        if LOOK <= self.looked.elapsed() {
+            self.find_partitions()?;
+        }
+        let (mut batch, offsets, messages) = runtime.block_on(self.gather(stop))?;
+        if batch.arrivals.is_empty() && batch.letters.is_empty() {
+            return Ok(0);
+        }
+        runtime.block_on(self.context.move_out(&mut batch))?;
+        let to = serde_json::to_string(&offsets).expect("numbers by name are JSON");
+        self.sink.land(&self.position, &to, batch)?;
+        (self.position, self.offsets) = (to, offsets);
+        Ok(messages)
+    }
+
+    fn name(&self) -> String {
+        place(&self.options)
+    }
+
+    fn sink(&self) -> &Sink {
+        &self.sink
+    }
+}
+
+fn place(options: &KafkaOptions) -> String {
+    format!("Kafka at {}, topics {}", options.brokers.join(", "), options.topics.join(", "))
+}

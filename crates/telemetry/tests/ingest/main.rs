@@ -1,0 +1,10 @@
+//! Ingest on real lakes: SQLite and Postgres catalogs, local files and S3, crashes between any two steps.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+mod imports;
+mod layout;
+mod letters;
+mod sink;
+mod sources;
