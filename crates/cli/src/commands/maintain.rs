@@ -58,10 +58,10 @@ pub struct MaintainArgs {
 
 /// Runs the command.
 pub fn run(args: &MaintainArgs, app: &App) -> Result<Exit, Failure> {
-    let pintail = app.open_for_question()?;
-    let Some(every) = args.every else { return once(args, &pintail, app).map(|()| Exit::Ok) };
-    let every = every.unwrap_or(pintail.project().project.config.maintain.every);
+    let Some(every) = args.every else { return once(args, &app.open_for_question()?, app).map(|()| Exit::Ok) };
     let stopped = interrupt::listen_between_rounds()?;
+    let pintail = app.open_for_question()?;
+    let every = every.unwrap_or(pintail.project().project.config.maintain.every);
     let mut failures = 0;
     loop {
         match once(args, &pintail, app) {

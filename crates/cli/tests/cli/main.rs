@@ -19,6 +19,7 @@ mod secrets;
 mod states;
 mod unchanged;
 mod versions;
+mod whole_system;
 
 use expect_test::Expect;
 use pintail_testkit::{Outcome, Project, pintail};
