@@ -7,7 +7,9 @@
 
 mod backfill;
 mod catalogs;
+mod decode;
 mod graph;
+mod ingest;
 mod lake;
 mod measure;
 mod memory;
@@ -78,9 +80,24 @@ const REPORTS: &[Report] = &[
         report: catalogs::report,
     },
     Report {
+        name: "ingest-http",
+        about: "durable events of 1 KB over 1, 16 and 128 connections, beside a bare append with the same grouping",
+        report: ingest::http,
+    },
+    Report {
+        name: "ingest-sink",
+        about: "200,000 events into the lake, beside a plain INSERT … SELECT of the same rows",
+        report: ingest::sink,
+    },
+    Report {
         name: "maintain-10k-files",
         about: "upkeep of a table with 10,000 small files, beside the same merge by hand",
         report: upkeep::report,
+    },
+    Report {
+        name: "decode",
+        about: "raw events to signals and what is newest, by phase, beside a plain INSERT of the decoded rows",
+        report: decode::report,
     },
     Report {
         name: "merge-20m-512mb",
