@@ -51,6 +51,13 @@ impl Project {
         Ok(fs::write(self.folder.join("pipelines").join(format!("{name}.sql")), text)?)
     }
 
+    /// Writes a file of the project and returns its place.
+    pub fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+        let path = self.folder.join(name);
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+
     /// Returns the command `pintail` with `arguments` in this project.
     pub fn pintail(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.pintail);

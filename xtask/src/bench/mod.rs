@@ -9,6 +9,7 @@ mod backfill;
 mod catalogs;
 mod decode;
 mod graph;
+mod ingest;
 mod lake;
 mod measure;
 mod memory;
@@ -77,6 +78,16 @@ const REPORTS: &[Report] = &[
         name: "catalog-latency",
         about: "small commands with the catalog in a SQLite file and in a Postgres on this machine",
         report: catalogs::report,
+    },
+    Report {
+        name: "ingest-http",
+        about: "durable events of 1 KB over 1, 16 and 128 connections, beside a bare append with the same grouping",
+        report: ingest::http,
+    },
+    Report {
+        name: "ingest-sink",
+        about: "200,000 events into the lake, beside a plain INSERT … SELECT of the same rows",
+        report: ingest::sink,
     },
     Report {
         name: "maintain-10k-files",

@@ -219,7 +219,7 @@ decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consu
             8 | window = 3
               | ^^^^^^
               |
-              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `retention`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
             error[P560]: `[consumer.c]` has no `source`
              --> pintail.toml:9:11
               |
@@ -290,7 +290,7 @@ decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consu
             8 | window = 3
               | ^^^^^^
               |
-              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `retention`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
             error[P560]: `[consumer.c]` has no `source`
              --> pintail.toml:9:11
               |
