@@ -1,5 +1,7 @@
 //! The consumers that a command means, their decoders, and the way to their lakes.
 
+use std::sync::Arc;
+
 use pintail_core::diagnostic::nearest;
 use pintail_core::id::LakeName;
 use pintail_engine::fault::Faults;
@@ -8,9 +10,11 @@ use pintail_runner::workspace::ConsumerConfig;
 use pintail_runner::{Pintail, with_sources};
 use pintail_streams::consumer::{PassError, Spec};
 use pintail_streams::{Decoder, Writer};
+use pintail_telemetry::blob::FetchedBlobs;
 use pintail_telemetry::decode::{DecoderOptions, VehicleGate, decoder};
 
 use super::scripts::stream_scripts;
+use crate::commands::ingest::parts::blobs_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -72,7 +76,7 @@ pub fn openings(pintail: &Pintail, names: &[String]) -> Result<Vec<Opening>, Fai
             openings.push(Opening {
                 config: consumer.clone(),
                 spec,
-                decoder: decoder_of(consumer)?,
+                decoder: decoder_of(pintail, consumer)?,
                 way: Way::to(pintail, &consumer.lake, shards)?,
             });
         }
@@ -80,8 +84,9 @@ pub fn openings(pintail: &Pintail, names: &[String]) -> Result<Vec<Opening>, Fai
     Ok(openings)
 }
 
-fn decoder_of(consumer: &ConsumerConfig) -> Result<Box<dyn Decoder>, Failure> {
-    let mut options = DecoderOptions::default();
+fn decoder_of(pintail: &Pintail, consumer: &ConsumerConfig) -> Result<Box<dyn Decoder>, Failure> {
+    let blobs = FetchedBlobs::new(blobs_of(pintail)?, pintail.handle());
+    let mut options = DecoderOptions { blobs: Arc::new(blobs), ..DecoderOptions::default() };
     if let Some(types) = &consumer.signal_types {
         options.signal_types.clone_from(types);
     }

@@ -89,22 +89,27 @@ impl<'a> Parts<'a> {
 
     /// Returns the store of large payloads.
     pub fn blobs(&self) -> Result<Blobs, Failure> {
-        let config = self.config();
-        let bad = |error: &dyn std::error::Error| Failure::Message {
-            exit: Exit::CheckErrors,
-            message: format!("`[ingest.blob_keys]`: {error}"),
-            hint: Some("make one by `openssl rand -base64 32`".to_owned()),
-        };
-        let keys = KeyRing::new(&config.blob_keys, config.blob_key.as_deref()).map_err(|error| bad(&error))?;
-        let threshold = usize::try_from(config.blob_threshold.0).unwrap_or(usize::MAX);
-        match &config.blobs {
-            DataPath::Local(folder) => Ok(Blobs::in_folder(folder.clone(), threshold, keys)),
-            DataPath::Url(url) => {
-                let project = &self.pintail.project().project.config;
-                let (store, prefix) =
-                    client_of(project, url).map_err(|failure| RunnerError::Step(Box::new(failure)))?;
-                Ok(Blobs::in_store(store, &prefix, threshold, keys))
-            }
+        blobs_of(self.pintail)
+    }
+}
+
+/// Returns the store of large payloads, which consumers read as well.
+pub fn blobs_of(pintail: &Pintail) -> Result<Blobs, Failure> {
+    let project = &pintail.project().project.config;
+    let config = &project.ingest;
+    let bad = |error: &dyn std::error::Error| Failure::Message {
+        exit: Exit::CheckErrors,
+        message: format!("`[ingest.blob_keys]`: {error}"),
+        hint: Some("make one by `openssl rand -base64 32`".to_owned()),
+    };
+    let keys = KeyRing::new(&config.blob_keys, config.blob_key.as_deref()).map_err(|error| bad(&error))?;
+    let threshold = usize::try_from(config.blob_threshold.0).unwrap_or(usize::MAX);
+    match &config.blobs {
+        DataPath::Local(folder) => Ok(Blobs::in_folder(folder.clone(), threshold, keys)),
+        DataPath::Url(url) => {
+            let found = client_of(project, url);
+            let (store, prefix) = found.map_err(|failure| RunnerError::Step(Box::new(failure)))?;
+            Ok(Blobs::in_store(store, &prefix, threshold, keys))
         }
     }
 }
