@@ -7,6 +7,7 @@
 
 mod backfill;
 mod catalogs;
+mod decode;
 mod graph;
 mod ingest;
 mod lake;
@@ -92,6 +93,11 @@ const REPORTS: &[Report] = &[
         name: "maintain-10k-files",
         about: "upkeep of a table with 10,000 small files, beside the same merge by hand",
         report: upkeep::report,
+    },
+    Report {
+        name: "decode",
+        about: "raw events to signals and what is newest, by phase, beside a plain INSERT of the decoded rows",
+        report: decode::report,
     },
     Report {
         name: "merge-20m-512mb",

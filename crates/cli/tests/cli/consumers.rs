@@ -219,7 +219,7 @@ decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consu
             8 | window = 3
               | ^^^^^^
               |
-              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `retention`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
             error[P560]: `[consumer.c]` has no `source`
              --> pintail.toml:9:11
               |
@@ -290,7 +290,7 @@ decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consu
             8 | window = 3
               | ^^^^^^
               |
-              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
+              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `retention`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
             error[P560]: `[consumer.c]` has no `source`
              --> pintail.toml:9:11
               |
@@ -546,4 +546,42 @@ fn a_rollup_that_somebody_broke_is_found_and_made_anew() {
         }
     "#]],
     );
+}
+
+#[test]
+fn a_payload_in_the_blob_store_is_decoded_and_one_that_is_missing_is_a_dead_letter() {
+    let project = project();
+    more(&project, 0, 0);
+    let large = r#"{"signals":[{"name":"speed","timestamp":"2026-06-01T00:00:00Z","value":7}]}"#;
+    project.write(".pintail/blobs/cloudevent/blobs/car/1", large);
+    project.write(
+        "pipelines/large.sql",
+        "-- materialize manual ducklake://main/raw_events
+INSERT INTO raw_events BY NAME
+SELECT 'car' AS subject, now() AS \"time\", 'dimo.status' AS type, 'e' || i AS id, '{}' AS extras, '' AS data,
+       'cloudevent/blobs/car/' || i AS data_index_key
+FROM range(1, 3) r(i);
+",
+    );
+    run(&project, "run --select large --force").expect_ok();
+    check(
+        &project,
+        "consume run",
+        expect![[r#"
+        exit code 0
+        --- stdout
+        decode: up to snapshot 3, 2 rows read, 1 in signals, 0 in events, 1 dead letters
+    "#]],
+    );
+    let letters = "SELECT reason, decode(raw) AS raw FROM _pintail.dead_letters";
+    let query = pintail(&project).args(["query", letters]).run();
+    expect![[r#"
+        exit code 0
+        --- stdout
+        reason                                                                                          raw
+        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        the payload is the blob `cloudevent/blobs/car/2`: there is no object cloudevent/blobs/car/2 i…  cloudevent/blobs/car/2
+        --- stderr
+        (1 row)
+    "#]].assert_eq(&query.to_string());
 }

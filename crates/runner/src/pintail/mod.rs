@@ -196,11 +196,6 @@ impl Pintail {
         self.runtime.block_on(future)
     }
 
-    /// Returns the runtime for whoever asks a network from a thread of its own; it ends with this value.
-    pub fn handle(&self) -> tokio::runtime::Handle {
-        self.runtime.handle().clone()
-    }
-
     /// Returns how an instance is opened when `slots` of them share what the process may use.
     pub fn instance_options(&self, slots: u64) -> InstanceOptions {
         let run = &self.project.project.config.run;

@@ -6,4 +6,5 @@ mod commits;
 mod consumers;
 mod decoding;
 mod harness;
+mod owners;
 mod rereads;

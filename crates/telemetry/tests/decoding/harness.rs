@@ -7,7 +7,7 @@ use pintail_core::sql::{Literal, Statement};
 use pintail_core::stream::WindowLimits;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
-use pintail_engine::{Catalog, InstanceOptions, LakeLocation, ObjectStore, PostgresLocation};
+use pintail_engine::{Catalog, EngineError, InstanceOptions, LakeLocation, ObjectStore, PostgresLocation};
 use pintail_streams::audit::{Summary, invariants};
 use pintail_streams::consumer::{Consumer, Landed, Pass, Shard, Source, Spec};
 use pintail_streams::rollup::shard_table;
@@ -71,8 +71,12 @@ pub fn on_sqlite() -> Lake {
 
 /// A lake whose catalog is a database.
 pub fn on_postgres() -> Lake {
+    in_database(database())
+}
+
+/// A lake whose catalog is `database`.
+pub fn in_database(database: Database) -> Lake {
     let folder = tempfile::tempdir().unwrap();
-    let database = database();
     let password = SecretString::from(database.password());
     let location = PostgresLocation::parse(&database.connection_without_password(), Some(password)).unwrap();
     let data = format!("{}/data/", folder.path().display());
@@ -129,6 +133,18 @@ fn open(
 }
 
 impl Lake {
+    /// Returns what opens the lake once more, on any thread, as another process does.
+    pub fn opener(&self) -> impl Fn() -> Result<Writer, EngineError> + Send + Sync + use<> {
+        let (location, options) = (self.writer.lake().clone(), self.writer.options().clone());
+        move || Writer::open(&location, options.clone(), Faults::default())
+    }
+
+    /// Returns the lake on new connections.
+    pub fn reopened(self) -> Self {
+        let writer = self.opener()().unwrap();
+        Self { writer, ..self }
+    }
+
     /// Sends one statement in which tables are named without their lake.
     pub fn sql(&self, sql: &str) {
         self.writer.session().use_database(self.writer.alias()).unwrap();

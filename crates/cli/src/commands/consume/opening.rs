@@ -12,9 +12,10 @@ use pintail_streams::consumer::{PassError, Spec};
 use pintail_streams::{Decoder, Writer};
 use pintail_telemetry::blob::FetchedBlobs;
 use pintail_telemetry::decode::{DecoderOptions, VehicleGate, decoder};
+use tokio::runtime::Handle;
 
 use super::scripts::stream_scripts;
-use crate::commands::ingest::parts::blobs_of;
+use crate::commands::ingest::parts::blob_store;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -85,8 +86,9 @@ pub fn openings(pintail: &Pintail, names: &[String]) -> Result<Vec<Opening>, Fai
 }
 
 fn decoder_of(pintail: &Pintail, consumer: &ConsumerConfig) -> Result<Box<dyn Decoder>, Failure> {
-    let blobs = FetchedBlobs::new(blobs_of(pintail)?, pintail.handle());
-    let mut options = DecoderOptions { blobs: Arc::new(blobs), ..DecoderOptions::default() };
+    let runtime = pintail.block_on(async { Handle::current() });
+    let blobs = Arc::new(FetchedBlobs::new(blob_store(pintail)?, runtime));
+    let mut options = DecoderOptions { blobs, ..DecoderOptions::default() };
     if let Some(types) = &consumer.signal_types {
         options.signal_types.clone_from(types);
     }

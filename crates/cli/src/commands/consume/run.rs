@@ -1,10 +1,12 @@
 //! `consume run`: consumers at work, each shard on a thread and an instance of its own.
 
+use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Args;
-use pintail_runner::duration_text;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use pintail_runner::{duration_text, with_sources};
 use pintail_streams::consumer::{Holder, Landed, PassError};
 use pintail_streams::service::{Ended, Event, Mode, Stop, work};
 use serde_json::{Value, json};
@@ -36,6 +38,9 @@ pub struct RunArgs {
     /// After so long a time of failures a consumer gives up
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "follow")]
     patience: Duration,
+    /// Show metrics in Prometheus form at this address, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS", requires = "follow")]
+    metrics: Option<SocketAddr>,
 }
 
 /// What a thread tells.
@@ -56,6 +61,10 @@ struct Summary {
 
 /// Runs the command.
 pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
+    if let Some(address) = args.metrics {
+        let listening = PrometheusBuilder::new().with_http_listener(address).install();
+        listening.map_err(|error| Failure::usage(format!("`--metrics {address}`: {}", with_sources(&error))))?;
+    }
     let pintail = app.open_for_question()?;
     let openings = openings(&pintail, &args.names)?;
     let mut scripts = Scripts::of(&pintail, &args.names);
@@ -140,7 +149,7 @@ fn tell(event: &Event<'_>, say: &mut impl FnMut(Told)) {
         Event::Held(holder) => say(Told::Line(format!("process {} has it; it is waited for", holder.process))),
         Event::NoSource => say(Told::Line("its source does not exist yet".to_owned())),
         Event::Failed { error, pause } => {
-            let text = pintail_runner::with_sources(*error);
+            let text = with_sources(*error);
             say(Told::Line(format!("{text}; tried again in {}", duration_text(*pause))));
         }
         Event::Retired(rows) => say(Told::Line(format!("{} decoded rows went: their time is over", thousands(*rows)))),

@@ -89,12 +89,12 @@ impl<'a> Parts<'a> {
 
     /// Returns the store of large payloads.
     pub fn blobs(&self) -> Result<Blobs, Failure> {
-        blobs_of(self.pintail)
+        blob_store(self.pintail)
     }
 }
 
-/// Returns the store of large payloads, which consumers read as well.
-pub fn blobs_of(pintail: &Pintail) -> Result<Blobs, Failure> {
+/// Returns the store of large payloads, as `[ingest]` names it: whoever decodes reads what ingest has written.
+pub fn blob_store(pintail: &Pintail) -> Result<Blobs, Failure> {
     let project = &pintail.project().project.config;
     let config = &project.ingest;
     let bad = |error: &dyn std::error::Error| Failure::Message {
@@ -107,8 +107,7 @@ pub fn blobs_of(pintail: &Pintail) -> Result<Blobs, Failure> {
     match &config.blobs {
         DataPath::Local(folder) => Ok(Blobs::in_folder(folder.clone(), threshold, keys)),
         DataPath::Url(url) => {
-            let found = client_of(project, url);
-            let (store, prefix) = found.map_err(|failure| RunnerError::Step(Box::new(failure)))?;
+            let (store, prefix) = client_of(project, url).map_err(|failure| RunnerError::Step(Box::new(failure)))?;
             Ok(Blobs::in_store(store, &prefix, threshold, keys))
         }
     }
