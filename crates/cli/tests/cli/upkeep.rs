@@ -49,7 +49,7 @@ fn slices_whose_time_is_over_files_and_consumers_are_told() {
         exit code 0
         --- stdout
         lake main: 2 snapshots, 4 (<time> old) to 5 (<time> old)
-        19 files, <bytes>; <bytes> more only for older snapshots; 1 files wait to be deleted
+        19 files, <bytes>; <bytes> more only for older snapshots; 1 file still to be deleted
 
         table                files   bytes  small, to merge  rows  deleted
         main.total               1   <bytes>                0     1        0
