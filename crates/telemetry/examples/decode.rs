@@ -29,9 +29,10 @@ fn main() -> Result<(), Failure> {
         "{:>8}{:>10}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>7}",
         "snapshot", "signals", "read", "decode", "stage", "commit", "ours", "plain", "ratio"
     );
+    let mut consumer = bench.consumer()?;
     for snapshot in 0..snapshots {
         bench.land(snapshot, events)?;
-        let (ours, landed) = bench.consume()?;
+        let (ours, landed) = consume(&mut consumer)?;
         let plain = bench.copy(snapshot)?;
         println!("{}", line(snapshot, ours, &landed, plain));
     }
@@ -52,6 +53,15 @@ fn line(snapshot: u64, ours: Duration, landed: &Landed, plain: Duration) -> Stri
         seconds(plain),
         plain.as_secs_f64() / ours.as_secs_f64()
     )
+}
+
+/// Makes one pass over all that has landed; what came of it, and how long it took.
+fn consume(consumer: &mut Consumer<'_>) -> Result<(Duration, Landed), Failure> {
+    let began = Instant::now();
+    match consumer.pass()? {
+        Pass::Landed(landed) => Ok((began.elapsed(), landed)),
+        other => Err(format!("a snapshot had landed, and the pass was {other:?}").into()),
+    }
 }
 
 struct Bench {
@@ -125,16 +135,11 @@ impl Bench {
         ))
     }
 
-    /// Consumes all that has landed; what came of it, and how long it took.
-    fn consume(&self) -> Result<(Duration, Landed), Failure> {
+    /// Takes the consumer over, as `pintail consume run --follow` does once.
+    fn consumer(&self) -> Result<Consumer<'_>, Failure> {
         let spec = Spec::new("decode", Source { schema: "main".to_owned(), table: "raw_events".to_owned() });
-        let began = Instant::now();
         let opened: Result<_, PassError> = Consumer::open(&self.writer, spec, &self.decoder);
-        let mut consumer = opened?.map_err(|holder| format!("process {} has the consumer", holder.process))?;
-        match consumer.pass()? {
-            Pass::Landed(landed) => Ok((began.elapsed(), landed)),
-            other => Err(format!("a snapshot had landed, and the pass was {other:?}").into()),
-        }
+        Ok(opened?.map_err(|holder| format!("process {} has the consumer", holder.process))?)
     }
 
     /// Copies the rows that were decoded last, out of memory; how long that took.

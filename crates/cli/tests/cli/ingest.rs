@@ -80,6 +80,43 @@ fn what_was_answered_is_in_the_lake_after_the_end() {
 }
 
 #[test]
+fn a_large_payload_that_is_sealed_in_the_blob_store_is_decoded_as_any_other() {
+    let project = Project::new(
+        r#"
+//- /pintail.toml
+[ingest]
+flush_age = "0s"
+blob_threshold = "1KB"
+blob_key = "first"
+[ingest.blob_keys]
+first = "${BLOB_KEY}"
+[consumer.decode]
+source = "ducklake://main/raw_events"
+decoder = "cloudevents-default"
+signal_types = ["t"]
+"#,
+    );
+    let key = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio=";
+    let running = pintail(&project).words("ingest --listen 127.0.0.1:0").env("BLOB_KEY", key).start();
+    running.wait_for_talk("events go to");
+    let talk = running.talk();
+    let address =
+        talk.split_once("http://").and_then(|(_, rest)| rest.split(',').next()).unwrap_or_else(|| panic!("{talk}"));
+    let signals: Vec<String> = (0..40)
+        .map(|second| format!(r#"{{"name":"speed","timestamp":"2026-01-02T03:04:{second:02}Z","value":{second}}}"#))
+        .collect();
+    let body = event("1").replace("{\"n\":1}", &format!("{{\"signals\":[{}]}}", signals.join(",")));
+    assert_eq!(post(address, "application/cloudevents+json", &body), Some(202));
+    stop(running);
+    pintail(&project).words("consume run").env("BLOB_KEY", key).run().expect_ok();
+    let sql = "SELECT count(*) AS n, max(value_number) AS top FROM signals";
+    let answer = pintail(&project).args(["query", "--json", sql]).env("BLOB_KEY", key).run().expect_ok();
+    assert!(answer.raw_stdout.contains("\"n\":40") || answer.raw_stdout.contains("\"n\": 40"), "{answer}");
+    // The key is nowhere.
+    assert!(!talk.contains(key) && !answer.to_string().contains(key));
+}
+
+#[test]
 fn a_server_that_is_killed_at_any_time_neither_loses_nor_repeats() {
     const ROUNDS: u64 = 10;
     let project = Project::new(PROJECT);

@@ -9,7 +9,7 @@ use pintail_core::stream::{Decision, GapPolicy, Kinds, Part, Passage, Permit, Sp
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::ConsumerProgress;
 use pintail_engine::lake::feed;
-use pintail_engine::{EngineError, Session};
+use pintail_engine::{EngineError, ErrorClass, Session};
 
 use super::decoding;
 use super::lease::{Holder, Ownership};
@@ -61,9 +61,11 @@ impl Work<'_> {
     }
 }
 
-/// Returns whether a snapshot or a file that was to be read is not there any more.
+/// Returns whether a snapshot or a file that was to be read is not there any more. Nobody interrupts the reader: where several
+/// threads read and one of them fails, the engine stops the others, and tells of them.
 fn is_gone(error: &EngineError) -> bool {
-    error.failure().is_some_and(|failure| failure.message.is_no_snapshot() || failure.message.is_missing_file())
+    error.class() == ErrorClass::Cancelled
+        || error.failure().is_some_and(|failure| failure.message.is_no_snapshot() || failure.message.is_missing_file())
 }
 
 /// Returns the time, in microseconds since 1970 UTC.
