@@ -10,6 +10,7 @@ mod environment;
 mod exit;
 mod failure;
 mod interrupt;
+mod metrics;
 mod progress;
 mod render;
 mod terminal;

@@ -185,9 +185,9 @@ impl Failing {
         let since = *self.since.get_or_insert_with(Instant::now);
         let may_pass = match error.class() {
             ErrorClass::Transient | ErrorClass::Conflict => true,
-            // An instance that has broken down is opened anew.
-            ErrorClass::Bug => self.count < 3,
-            ErrorClass::User | ErrorClass::Cancelled => false,
+            // An instance that has broken down is opened anew; what was interrupted was not interrupted by us.
+            ErrorClass::Bug | ErrorClass::Cancelled => self.count < 3,
+            ErrorClass::User => false,
         };
         if !may_pass || patience <= since.elapsed() {
             return None;

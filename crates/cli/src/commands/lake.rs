@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use pintail_core::retention::TableFiles;
+use pintail_engine::lake::OWN_SCHEMA;
 use pintail_runner::duration_text;
 use pintail_runner::pintail::{Health, Standing};
 use serde_json::{Value, json};
@@ -70,11 +72,11 @@ fn show(health: &Health, app: &App) {
     let files: u64 = health.tables.iter().map(|table| table.files).sum();
     let size: u64 = health.tables.iter().map(|table| table.bytes).sum();
     app.terminal.data(&format!(
-        "{} files, {}; {} more only for older snapshots; {} files wait to be deleted\n",
-        thousands(files),
+        "{}, {}; {} more only for older snapshots; {} still to be deleted\n",
+        count(usize::try_from(files).unwrap_or(usize::MAX), "file"),
         bytes(size),
         bytes(health.old_bytes),
-        thousands(health.waiting_files)
+        count(usize::try_from(health.waiting_files).unwrap_or(usize::MAX), "file")
     ));
     if !health.tables.is_empty() {
         app.terminal.data(&format!("\n{}", tables(health)));
@@ -104,21 +106,26 @@ fn tables(health: &Health) -> String {
         ("rows", Align::Right),
         ("deleted", Align::Right),
     ];
-    let rows = health
-        .tables
-        .iter()
-        .map(|table| {
-            vec![
-                format!("{}.{}", table.schema, table.table),
-                thousands(table.files),
-                bytes(table.bytes),
-                thousands(table.mergeable),
-                thousands(table.records.saturating_sub(table.deleted)),
-                thousands(table.deleted),
-            ]
-        })
-        .collect();
+    let (own, tables): (Vec<&TableFiles>, Vec<&TableFiles>) =
+        health.tables.iter().partition(|table| table.schema == OWN_SCHEMA);
+    let mut rows: Vec<Vec<String>> =
+        tables.iter().map(|table| row(format!("{}.{}", table.schema, table.table), &[table])).collect();
+    if !own.is_empty() {
+        rows.push(row(format!("{OWN_SCHEMA}, {}", count(own.len(), "table")), &own));
+    }
     listing(&columns, rows)
+}
+
+fn row(name: String, tables: &[&TableFiles]) -> Vec<String> {
+    let sum = |number: fn(&TableFiles) -> u64| tables.iter().map(|table| number(table)).sum::<u64>();
+    vec![
+        name,
+        thousands(sum(|table| table.files)),
+        bytes(sum(|table| table.bytes)),
+        thousands(sum(|table| table.mergeable)),
+        thousands(sum(|table| table.records.saturating_sub(table.deleted))),
+        thousands(sum(|table| table.deleted)),
+    ]
 }
 
 fn consumers(consumers: &[(Standing, Option<Duration>)]) -> String {

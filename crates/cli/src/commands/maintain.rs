@@ -1,6 +1,7 @@
 //! `maintain`: compacts files, expires what nobody needs, and deletes the files that are free then; once, or again and
 //! again.
 
+use std::net::SocketAddr;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::metrics;
 use crate::render::table::{Align, listing};
 use crate::render::text::{bytes, count, thousands};
 
@@ -45,6 +47,9 @@ pub struct MaintainArgs {
     /// Do it again after this time, until Ctrl-C; without a time, after `every` of `[maintain]`
     #[arg(long, value_name = "TIME", value_parser = duration, num_args = 0..=1, conflicts_with = "dry_run")]
     every: Option<Option<Duration>>,
+    /// Show metrics in Prometheus form at this address, such as 127.0.0.1:9465
+    #[arg(long, value_name = "ADDRESS", requires = "every")]
+    metrics: Option<SocketAddr>,
     /// Keep snapshots younger than this; otherwise `keep` of `[maintain]`, 7d
     #[arg(long, value_name = "TIME", value_parser = duration)]
     keep: Option<Duration>,
@@ -60,6 +65,7 @@ pub struct MaintainArgs {
 pub fn run(args: &MaintainArgs, app: &App) -> Result<Exit, Failure> {
     let Some(every) = args.every else { return once(args, &app.open_for_question()?, app).map(|()| Exit::Ok) };
     let stopped = interrupt::listen_between_rounds()?;
+    metrics::show_at(args.metrics)?;
     let pintail = app.open_for_question()?;
     let every = every.unwrap_or(pintail.project().project.config.maintain.every);
     let mut failures = 0;

@@ -18,6 +18,7 @@ mod scaffolds;
 mod secrets;
 mod states;
 mod unchanged;
+mod upkeep;
 mod versions;
 mod whole_system;
 

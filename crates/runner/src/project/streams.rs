@@ -7,10 +7,25 @@ use pintail_core::asset::Asset;
 use pintail_core::diagnostic::{Code, Diagnostic};
 use pintail_core::source::{Language, Span};
 
-use super::CompiledScript;
+use super::{CompiledProject, CompiledScript};
+use crate::workspace::ConsumerConfig;
 
 /// The relation's name.
 const CHANGES: &str = "changes";
+
+impl CompiledProject {
+    /// Returns whether a consumer or a script of the project reads the change feed of `asset`.
+    pub fn has_consumers(&self, asset: &Asset) -> bool {
+        let Asset::Lake { lake, schema, table } = asset else { return false };
+        let is_source = |consumer: &ConsumerConfig| {
+            let source = &consumer.spec.source;
+            consumer.lake == *lake && source.schema == *schema && source.table == *table
+        };
+        let streams = self.scripts.iter().filter_map(|script| script.header.stream.as_ref());
+        streams.map(|stream| &stream.value.asset).any(|source| source == asset)
+            || self.project.config.consumers.values().any(is_source)
+    }
+}
 
 /// Lets `changes` mean the feed; returns what keeps the script from being a stream.
 pub fn resolve(script: &mut CompiledScript) -> Option<Diagnostic> {

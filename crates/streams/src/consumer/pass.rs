@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pintail_core::id::SnapshotId;
 use pintail_core::stream::{Decision, GapPolicy, Kinds, Part, Passage, Permit, Span, decide};
-use pintail_engine::Session;
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::ConsumerProgress;
 use pintail_engine::lake::feed;
+use pintail_engine::{EngineError, ErrorClass, Session};
 
 use super::decoding;
 use super::lease::{Holder, Ownership};
@@ -40,6 +40,8 @@ pub struct Consumer<'a> {
     stop: Stop,
     /// Up to here the source was found unchanged, beyond the cursor.
     pub(super) seen: SnapshotId,
+    /// Whether the last pass lost what it was reading; twice in a row is no gap but a fault.
+    has_lost: bool,
     /// What the guard knows of this consumer.
     pub(super) reported: Option<ConsumerProgress>,
 }
@@ -57,6 +59,13 @@ impl Work<'_> {
             Work::Rescan(passage) => passage.permit(part, token),
         }
     }
+}
+
+/// Returns whether a snapshot or a file that was to be read is not there any more. Nobody interrupts the reader: where several
+/// threads read and one of them fails, the engine stops the others, and tells of them.
+fn is_gone(error: &EngineError) -> bool {
+    error.class() == ErrorClass::Cancelled
+        || error.failure().is_some_and(|failure| failure.message.is_no_snapshot() || failure.message.is_missing_file())
 }
 
 /// Returns the time, in microseconds since 1970 UTC.
@@ -102,6 +111,7 @@ impl<'a> Consumer<'a> {
             now,
             stop: Stop::default(),
             seen: SnapshotId(0),
+            has_lost: false,
             reported,
         })
     }
@@ -222,10 +232,17 @@ impl<'a> Consumer<'a> {
         });
         let in_windows = landed.phases.decode + landed.phases.stage + landed.phases.commit;
         landed.phases.read = began.elapsed().saturating_sub(in_windows);
-        match (ended, streamed?) {
+        match (ended, streamed) {
             (Some(pass), _) => return self.look_again(pass),
-            (None, streamed) => streamed?,
+            (None, Err(error)) if is_gone(&error) && !self.has_lost => {
+                // What was decided on went away while it was read: the next look sees it as a gap, if it is one.
+                tracing::warn!(%error, "what was being read has gone; the lake is looked at again");
+                self.has_lost = true;
+                return Ok(Pass::Again);
+            }
+            (None, streamed) => streamed??,
         }
+        self.has_lost = false;
         let last = work.permit(Part::Last, self.token());
         landed.range = (last.from().0, last.to().0);
         self.landed(last.to(), &landed)?;

@@ -2,9 +2,10 @@
 
 use std::sync::{Barrier, mpsc};
 
-use pintail_core::stream::WindowLimits;
+use pintail_core::stream::{GapPolicy, WindowLimits};
 use pintail_engine::guard::{Lease, LeaseKey};
-use pintail_streams::consumer::{Consumer, Pass, Spec};
+use pintail_streams::consumer::{Consumer, Pass, PassError, Spec};
+use pintail_testkit::wait_until;
 
 use crate::consumers::{COUNTS, begun, drain, insert, open, spec};
 use crate::decoding::Pairs;
@@ -13,6 +14,7 @@ use crate::harness::{Lake, On, foreign, on_both, rows};
 on_both! {
     two_owners_at_once_write_each_row_once
     a_late_pass_costs_what_the_third_did
+    what_expires_in_the_middle_of_a_span_is_a_gap
 }
 
 /// Passes until it is idle, lost its lease, or nothing is left to do.
@@ -89,4 +91,57 @@ fn a_late_pass_costs_what_the_third_did(on: On) {
     }
     assert_eq!(costs[2], costs[11], "{costs:?}");
     assert_eq!(costs[11].1, "1", "the cursor is one file, however often it has moved");
+}
+
+fn what_expires_in_the_middle_of_a_span_is_a_gap(on: On) {
+    let lake = Lake::new(on);
+    drop(begun(&lake));
+    let folder = tempfile::tempdir().unwrap();
+    let decoder = Pairs { has_rollup: false, ..Pairs::default() };
+    let limits = WindowLimits { rows: 1, bytes: 1 };
+    let spec = Spec { window: limits, gap: GapPolicy::Stop, ..spec("decode") };
+    let other = lake.writer();
+    insert(&other, &["a/2026-01-01/0/x=1"]);
+    drain(&mut open(&other, spec.clone(), &decoder));
+    // Many files, so that the last of them is opened long after the first window.
+    for round in 0..3 {
+        foreign(
+            &other,
+            &format!(
+                "INSERT INTO lake.main.raw SELECT 'a', '2026-01-01', '{round}-' || i, 'x=1', NULL FROM range(30_000) r(i)"
+            ),
+        );
+    }
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let writer = lake.writer_with(&format!("staged*1=pause:{}", folder.path().display()));
+            let mut consumer = open(&writer, spec.clone(), &decoder);
+            let mut outcomes = Vec::new();
+            for _ in 0..3 {
+                let outcome = consumer.pass();
+                let ends = outcome.is_err() || matches!(outcome, Ok(Pass::Idle));
+                outcomes.push(outcome);
+                if ends {
+                    break;
+                }
+            }
+            outcomes
+        });
+        wait_until("the first window is staged", || folder.path().join("staged.reached").exists());
+        let alias = other.alias().to_owned();
+        foreign(&other, "DELETE FROM lake.main.raw");
+        let old = rows(&other, "SELECT snapshot_id FROM lake.snapshots() ORDER BY snapshot_id DESC OFFSET 1");
+        foreign(&other, &format!("CALL ducklake_expire_snapshots('{alias}', versions => [{}])", old.join(", ")));
+        foreign(&other, &format!("CALL ducklake_cleanup_old_files('{alias}', cleanup_all => true)"));
+        std::fs::write(folder.path().join("staged.release"), "").unwrap();
+        let outcomes = reading.join().unwrap();
+        // Either the reader had everything open, or it lost it: then that is a gap, and the cursor has not moved.
+        let last = outcomes.last().unwrap();
+        let read = rows(&other, "SELECT count(*) FROM lake.main.readings")[0].clone();
+        match last {
+            Err(PassError::Gap { .. }) => assert_ne!(read, "90001", "{outcomes:?}"),
+            Ok(Pass::Idle) => assert_eq!(read, "90001", "{outcomes:?}"),
+            other => panic!("{other:?} after {outcomes:?}"),
+        }
+    });
 }

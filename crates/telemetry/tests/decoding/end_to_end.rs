@@ -90,9 +90,10 @@ fn what_is_delivered_again_sixty_days_later_changes_nothing() {
     lake.consume(decode(), &*decoder);
     let before = lake.rows("FROM signals_latest");
 
-    lake.land(&[old.as_slice(), &old, &[Raw::speed("car-1", "e4", "2026-01-02T00:00:01Z", 60.0)]].concat());
+    let new = [Raw::speed("car-1", "e4", "2026-01-02T00:00:01Z", 60.0)];
+    lake.land(&[old.as_slice(), &old, &new, &new].concat());
     let landed = lake.consume(decode(), &*decoder);
-    assert_eq!(landed.iter().map(|landed| landed.duplicates).sum::<u64>(), 4);
+    assert_eq!(landed.iter().map(|landed| landed.duplicates).sum::<u64>(), 5);
     assert_eq!(lake.rows("SELECT count(*) FROM signals"), "3\n");
     assert_eq!(lake.rows("SELECT count(*) FROM events"), "1\n");
     assert_ne!(lake.rows("FROM signals_latest"), before, "the new one counts");

@@ -5,7 +5,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Args;
-use metrics_exporter_prometheus::PrometheusBuilder;
 use pintail_runner::{duration_text, with_sources};
 use pintail_streams::consumer::{Holder, Landed, PassError};
 use pintail_streams::service::{Ended, Event, Mode, Stop, work};
@@ -18,6 +17,7 @@ use crate::commands::pins::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::metrics;
 use crate::render::text::{count, thousands};
 
 /// Which consumers, and for how long.
@@ -61,10 +61,7 @@ struct Summary {
 
 /// Runs the command.
 pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
-    if let Some(address) = args.metrics {
-        let listening = PrometheusBuilder::new().with_http_listener(address).install();
-        listening.map_err(|error| Failure::usage(format!("`--metrics {address}`: {}", with_sources(&error))))?;
-    }
+    metrics::show_at(args.metrics)?;
     let pintail = app.open_for_question()?;
     let openings = openings(&pintail, &args.names)?;
     let mut scripts = Scripts::of(&pintail, &args.names);

@@ -83,8 +83,7 @@ pub fn surroundings(
         }
         _ => None,
     };
-    // Streams will say so; until then nobody reads a feed.
-    let has_consumers = false;
+    let has_consumers = ctx.project.has_consumers(asset);
     Ok(Surroundings { at: ctx.started, has_consumers, rows, staged_rows: None, at_view_name })
 }
 

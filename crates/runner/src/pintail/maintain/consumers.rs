@@ -8,7 +8,7 @@ use pintail_engine::guard::{ConsumerProgress, Guard, Pin, PinKind};
 use pintail_engine::{EngineError, Session, lake};
 use pintail_streams::cursors::cursors;
 
-use super::Frozen;
+use super::{Frozen, counting};
 use crate::pintail::{Pintail, RunnerError};
 
 /// Where a consumer stands.
@@ -68,6 +68,7 @@ impl Pintail {
             let is_news =
                 self.runtime.block_on(guard.note_passed(&standing.progress, now)).map_err(EngineError::from)?;
             if is_news {
+                counting::count_passed(&standing.progress.consumer);
                 tracing::warn!(
                     consumer = standing.progress.consumer,
                     "expiry passes a consumer that was silent too long"

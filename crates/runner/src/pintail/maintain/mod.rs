@@ -7,6 +7,7 @@
 
 mod compaction;
 mod consumers;
+mod counting;
 mod retire;
 mod sample;
 
@@ -185,6 +186,7 @@ impl Pintail {
         self.settings.faults.reach(FaultPoint::Cleaned);
         let a_day = Duration::from_secs(86_400);
         report.orphans_deleted = upkeep::delete_orphans(session, &alias, self.older_than(&pins, a_day))?;
+        counting::count(&report, &frozen.snapshots, (self.settings.now)().timestamp_micros());
         Ok(report)
     }
 
