@@ -11,6 +11,8 @@ use std::time::Duration;
 use axum::Router;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -19,6 +21,12 @@ use tokio::sync::watch;
 
 /// How long requests that have begun may take at the end.
 const DRAIN: Duration = Duration::from_secs(30);
+
+/// A connection whose next headers take longer is closed.
+const HEADERS: Duration = Duration::from_secs(20);
+
+/// Headers may have so many bytes.
+const HEADER_BYTES: usize = 64 << 10;
 
 /// The files of TLS, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,17 +106,28 @@ impl Listener {
         let service = routes.into_make_service();
         let served = match self.tls {
             Some(tls) => match axum_server::from_tcp_rustls(self.listener, tls) {
-                Ok(server) => server.handle(handle).serve(service).await,
+                Ok(mut server) => {
+                    bound_headers(server.http_builder());
+                    server.handle(handle).serve(service).await
+                }
                 Err(error) => Err(error),
             },
             None => match axum_server::from_tcp(self.listener) {
-                Ok(server) => server.handle(handle).serve(service).await,
+                Ok(mut server) => {
+                    bound_headers(server.http_builder());
+                    server.handle(handle).serve(service).await
+                }
                 Err(error) => Err(error),
             },
         };
         waiting.abort();
         served.map_err(ListenError::Serve)
     }
+}
+
+/// Who sends headers slowly, or without an end, holds a connection and nothing else, and not for long.
+fn bound_headers(builder: &mut Builder<TokioExecutor>) {
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
 }
 
 /// Says once, for the whole process, which library does the cryptography of TLS: two of them are linked, and clients that do

@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use expect_test::expect;
-use pintail_testkit::{Outcome, Project, Running, pintail, wait_until};
+use pintail_testkit::services::database;
+use pintail_testkit::{Outcome, Pintail, Project, Running, pintail, wait_until};
 
 const PROJECT: &str = r#"
 //- /pintail.toml
@@ -16,9 +17,15 @@ flush_age = "0s"
 blob_threshold = "1KB"
 "#;
 
+/// Returns `pintail` with the password of the project's catalog, where it has one.
+fn command(project: &Project) -> Pintail {
+    let password = if project.exists(".password") { project.read(".password") } else { String::new() };
+    pintail(project).env("PG_PASSWORD", password)
+}
+
 /// Starts the server on a free port and returns it with its address.
 fn start(project: &Project, fault: &str) -> (Running, String) {
-    let running = pintail(project).words("ingest --listen 127.0.0.1:0").fault(fault).start();
+    let running = command(project).words("ingest --listen 127.0.0.1:0").fault(fault).start();
     running.wait_for_talk("events go to");
     let talk = running.talk();
     let address = talk.split_once("http://").and_then(|(_, rest)| rest.split(',').next());
@@ -39,6 +46,15 @@ fn post(address: &str, content_type: &str, body: &str) -> Option<u16> {
     answer.split(' ').nth(1)?.parse().ok()
 }
 
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: pintail\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("the server reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the server answers");
+    answer
+}
+
 fn event(id: &str) -> String {
     format!(r#"{{"specversion":"1.0","id":"{id}","source":"/test","type":"t","subject":"s","data":{{"n":1}}}}"#)
 }
@@ -54,7 +70,7 @@ fn stop(running: Running) -> Outcome {
 }
 
 fn query(project: &Project, sql: &str) -> Vec<serde_json::Value> {
-    let printed = pintail(project).args(["query", "--json", "--limit", "1000000", sql]).run().expect_ok().raw_stdout;
+    let printed = command(project).args(["query", "--json", "--limit", "1000000", sql]).run().expect_ok().raw_stdout;
     let answer: serde_json::Value = serde_json::from_str(&printed).expect("the answer is JSON");
     answer["rows"].as_array().or(answer.as_array()).unwrap_or_else(|| panic!("{printed}")).clone()
 }
@@ -69,6 +85,9 @@ fn what_was_answered_is_in_the_lake_after_the_end() {
     let large = event("3").replace("\"n\":1", &format!("\"n\":\"{}\"", "x".repeat(2_000)));
     assert_eq!(post(&address, "application/cloudevents+json", &large), Some(202));
     assert_eq!(post(&address, "application/json", "{}"), Some(415));
+    let metrics = get(&address, "/metrics");
+    assert!(metrics.contains("\npintail_ingest_events_total 3\n"), "{metrics}");
+    assert!(metrics.contains("\npintail_ingest_refused_total{reason=\"mode\"} 1\n"), "{metrics}");
     let outcome = stop(running);
     assert!(outcome.stderr.contains("stopping: what was answered lands in the lake first"), "{outcome}");
     let rows = query(&project, "SELECT id, data, data_index_key IS NOT NULL AS out FROM raw_events ORDER BY id");
@@ -118,14 +137,30 @@ signal_types = ["t"]
 
 #[test]
 fn a_server_that_is_killed_at_any_time_neither_loses_nor_repeats() {
-    const ROUNDS: u64 = 10;
-    let project = Project::new(PROJECT);
+    kill_again_and_again(&Project::new(PROJECT), 10);
+}
+
+#[test]
+fn a_server_with_a_catalog_on_postgres_is_killed_without_loss_too() {
+    let database = database();
+    let catalog = format!(
+        "[lake.main]\ncatalog = \"postgres:{}\"\npassword = \"${{PG_PASSWORD}}\"\n",
+        database.connection_without_password()
+    );
+    let project = Project::new(&format!("//- /pintail.toml\n{catalog}[ingest]\nflush_age = \"0s\"\n"));
+    project.write(".password", &database.password());
+    kill_again_and_again(&project, 4);
+}
+
+/// Kills the server at each point of a commit and `rounds` times at any moment, under load, and compares what is in the lake
+/// with what was answered.
+fn kill_again_and_again(project: &Project, rounds: u64) {
     let answered = Mutex::new(BTreeSet::new());
     let next = AtomicU64::new(0);
     let faults = ["checked", "written", "stamped", "committed", "remembered"];
-    let rounds = faults.iter().map(|point| Some(format!("{point}*2=kill"))).chain((0..ROUNDS).map(|_| None));
+    let rounds = faults.iter().map(|point| Some(format!("{point}*2=kill"))).chain((0..rounds).map(|_| None));
     for (round, fault) in (1_u64..).zip(rounds) {
-        let (running, address) = start(&project, fault.as_deref().unwrap_or_default());
+        let (running, address) = start(project, fault.as_deref().unwrap_or_default());
         let before = answered.lock().unwrap().len();
         // Another moment in every round.
         let enough = before + usize::try_from(5 + round * 7 % 40).unwrap();
@@ -149,9 +184,9 @@ fn a_server_that_is_killed_at_any_time_neither_loses_nor_repeats() {
         });
         assert_eq!(running.finish().code, None, "round {round}");
     }
-    let (running, _) = start(&project, "");
+    let (running, _) = start(project, "");
     stop(running);
-    let ids = query(&project, "SELECT id FROM raw_events");
+    let ids = query(project, "SELECT id FROM raw_events");
     let ids: Vec<String> = ids.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect();
     let distinct: BTreeSet<String> = ids.iter().cloned().collect();
     let answered = answered.into_inner().unwrap();

@@ -174,3 +174,13 @@ async fn the_end_waits_for_requests_that_have_begun() {
     assert_eq!(response.unwrap().status().as_u16(), 202);
     server.serving.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn headers_without_an_end_are_refused() {
+    let server = serve(Setup::default()).await;
+    let endless = "x".repeat(100_000);
+    let request = reqwest::Client::new().post(&server.url).header(ONE.0, ONE.1).header("ce-note", endless).body(EVENT);
+    let status = request.send().await.map(|response| response.status().as_u16());
+    assert!(!matches!(status, Ok(202)), "{status:?}");
+    assert_eq!(server.logged().await, []);
+}
