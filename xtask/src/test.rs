@@ -48,13 +48,13 @@ struct Again {
 const AGAIN: &[Again] = &[
     Again {
         what: "the behaviour on lakes with catalogs on Postgres",
-        tests: "binary(lake) - test(/on_sqlite_|^postgres::|^objects::|^outages::|^datatable::|^files::|^spill::/)",
+        tests: "package(pintail-runner) & binary(lake) - test(/on_sqlite_|^postgres::|^objects::|^outages::|^datatable::|^files::|^spill::/)",
         variable: "PINTAIL_TEST_CATALOG",
         value: "postgres",
     },
     Again {
         what: "its core with data in an object store",
-        tests: "binary(lake) & test(/^basics::|^strategies::|^steps::|^schema_changes::/) - test(/on_local_files_/)",
+        tests: "package(pintail-runner) & binary(lake) & test(/^basics::|^strategies::|^steps::|^schema_changes::/) - test(/on_local_files_/)",
         variable: "PINTAIL_TEST_DATA",
         value: "s3",
     },

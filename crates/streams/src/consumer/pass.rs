@@ -314,6 +314,10 @@ impl<'a> Consumer<'a> {
             match outcome {
                 Outcome::Committed { snapshot, value } => return Ok(Some((snapshot, value))),
                 Outcome::Moved { .. } | Outcome::Unknown(_) => return Ok(None),
+                // The connections of an instance to a server that was away stay broken: the caller opens another one.
+                Outcome::Retry(error) if error.class() == ErrorClass::Transient && self.is_on_server() => {
+                    return Err(error.into());
+                }
                 Outcome::Retry(error) => match pauses.next() {
                     Some(pause) => self.pause(pause)?,
                     None => return Err(error.into()),
@@ -326,6 +330,11 @@ impl<'a> Consumer<'a> {
                 Outcome::Refused(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Returns whether the catalog is a server's, which may go away while this process lives.
+    fn is_on_server(&self) -> bool {
+        self.writer.lake().catalog_file().is_none()
     }
 
     fn tell(&self, written: &Written, change: &Move<'_>) -> String {

@@ -350,6 +350,9 @@ fn what_cannot_be_consumed_is_said(on: On) {
     foreign(&writer, SOURCE);
     let text = early.pass().unwrap_err().to_string();
     assert!(text.contains("was made anew") && text.contains("consume reset decode --to earliest"), "{text}");
+    early.reset(Start::After(SnapshotId(1_000))).unwrap();
+    let text = early.pass().unwrap_err().to_string();
+    assert!(text.contains("the cursor is at snapshot 1000") && text.contains("an older copy"), "{text}");
     let before = head(&writer);
     foreign(&writer, "CREATE TABLE lake.main.readings (subject VARCHAR, id INTEGER)");
     insert(&writer, &["a/2026-01-01/1/x=1"]);

@@ -6,5 +6,6 @@ mod commits;
 mod consumers;
 mod decoding;
 mod harness;
+mod outages;
 mod owners;
 mod rereads;
