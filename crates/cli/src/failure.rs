@@ -59,7 +59,7 @@ impl Failure {
     }
 
     /// Returns the failure of an error that says after a semicolon what to do; here that is a hint of its own.
-    fn advised(exit: Exit, error: &dyn std::error::Error) -> Self {
+    pub fn advised(exit: Exit, error: &dyn std::error::Error) -> Self {
         let text = with_sources(error);
         let (message, hint) = match text.split_once("; ") {
             Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),

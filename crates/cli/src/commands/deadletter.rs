@@ -199,7 +199,7 @@ fn tell(done: &Replayed, parts: &Parts<'_>) {
     }
     terminal.data(&format!("{} landed in {}\n", count(done.landed.len(), "letter"), parts.table()));
     for (id, reason) in &done.refused {
-        terminal.warning(&format!("{} is still no event: {reason}", shortened(id)));
+        terminal.warning(&format!("{} did not land: {reason}", shortened(id)));
     }
     if !done.refused.is_empty() {
         terminal.hint("`pintail deadletter replay <id> --with <file>` takes what it should have been");

@@ -241,7 +241,7 @@ fn files_are_imported_once_and_what_is_no_event_is_a_dead_letter_that_can_be_rep
     assert_eq!((letter["origin"].as_str(), letter["raw"].as_str()), (Some("file"), Some("not an event")));
     let id = letter["id"].as_str().expect("a letter has an id");
     let replayed = pintail(&project).args(["deadletter", "replay", id]).run().expect_code(1);
-    assert!(replayed.stderr.contains("is still no event: line 1, column 2: this is not JSON"), "{replayed}");
+    assert!(replayed.stderr.contains("did not land: line 1, column 2: this is not JSON"), "{replayed}");
     project.write("fixed.json", &event("2"));
     let replayed = pintail(&project).args(["deadletter", "replay", id, "--with", "fixed.json"]).run().expect_ok();
     assert_eq!(replayed.stdout, "1 letter landed in main.raw_events\n");

@@ -14,6 +14,9 @@ use crate::log::Arrival;
 use crate::raw::{LayoutError, RawTable};
 use crate::sink::{Batch, LandError, Sink, SourceName};
 
+/// How the origins of consumers begin.
+const CONSUMER: &str = "consumer ";
+
 /// A dead letter as it lies in the lake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
@@ -53,7 +56,7 @@ pub struct LetterFilter {
 pub struct Replayed {
     /// Ids of those that landed.
     pub landed: Vec<String>,
-    /// Ids of those that are still no events, with the reason.
+    /// Ids of those that cannot land, with the reason.
     pub refused: Vec<(String, String)>,
 }
 
@@ -126,6 +129,11 @@ pub fn replay(writer: Writer, table: RawTable, letters: &[Letter], now_micros: i
     let mut replayed = Replayed::default();
     let mut batch = Batch::default();
     for letter in letters.iter().filter(|letter| open.iter().any(|open| open.id == letter.id)) {
+        if letter.origin.starts_with(CONSUMER) {
+            let reason = "it is about a row that is in the lake: `pintail consume replay` decodes it again";
+            replayed.refused.push((letter.id.clone(), reason.to_owned()));
+            continue;
+        }
         match from_json(&letter.raw) {
             Ok(event) => {
                 batch.arrivals.push(Arrival { event, received_micros: now_micros });

@@ -50,3 +50,13 @@ fn letters_are_found_by_id_and_origin() {
     let newest = LetterFilter { limit: Some(1), ..LetterFilter::default() };
     assert_eq!(all(&place, &newest), letters[..1]);
 }
+
+#[test]
+fn letters_of_consumers_are_not_events_of_their_own() {
+    let place = place_with_letters();
+    let mut letters = all(&place, &LetterFilter::default());
+    letters.iter_mut().for_each(|letter| "consumer decode".clone_into(&mut letter.origin));
+    let done = replay(place.writer(), RawTable::default(), &letters, RECEIVED).unwrap();
+    assert_eq!((done.landed.len(), done.refused.len()), (0, 2));
+    assert!(done.refused[0].1.contains("`pintail consume replay`"), "{done:?}");
+}

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use pintail_runner::with_sources;
 use pintail_telemetry::import::{Import, ImportError, Imported};
 use serde_json::json;
 
@@ -54,13 +53,8 @@ fn count_of(number: u64, noun: &str) -> String {
 }
 
 fn failure(error: &ImportError) -> Failure {
-    let text = with_sources(error);
     let is_usage =
         matches!(error, ImportError::Nothing { .. } | ImportError::Unknown { .. } | ImportError::File { .. });
     let exit = if is_usage { Exit::Usage } else { Exit::Failed };
-    let (message, hint) = match text.split_once("; ") {
-        Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
-        None => (text, None),
-    };
-    Failure::Message { exit, message, hint }
+    Failure::advised(exit, error)
 }

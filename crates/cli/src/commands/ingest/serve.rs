@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use pintail_runner::with_sources;
 use pintail_server::ingest::{IngestOptions, IngestRoutes, Tokens};
 use pintail_server::listen::{Listener, Tls, choose_cryptography};
 use pintail_telemetry::intake::Intake;
@@ -160,9 +159,5 @@ fn tell(parts: &Parts<'_>, url: &str, waiting: u64) {
 }
 
 fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
-    let text = with_sources(error);
-    match text.split_once("; ") {
-        Some((message, hint)) => Failure::internal(message).with_hint(hint),
-        None => Failure::internal(text),
-    }
+    Failure::advised(Exit::Internal, error)
 }
