@@ -1,8 +1,10 @@
 //! A message of a broker as events: structured, batch or binary, by its headers.
 
+use std::borrow::Cow;
+
 use pintail_streams::dead_letter::DeadLetter;
 
-use crate::cloudevents::{Attributes, Event, EventError, from_batch, from_binary, from_json};
+use crate::cloudevents::{Attributes, Event, EventError, Payload, from_batch, from_binary, from_json};
 use crate::log::Arrival;
 use crate::sink::Batch;
 
@@ -16,6 +18,30 @@ pub(super) struct Message<'a> {
     pub(super) payload: &'a [u8],
     /// Where it lay, for people: `stream EVENTS message 7`.
     pub(super) position: String,
+}
+
+impl Message<'_> {
+    /// Returns all that is needed to take the message again: in binary mode, where the attributes stand beside the payload,
+    /// an object as in structured mode.
+    fn whole(&self) -> Cow<'_, [u8]> {
+        if self.attributes.is_empty() || is_batch(self.content_type) {
+            return Cow::Borrowed(self.payload);
+        }
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let mut members: Vec<(&str, String)> =
+            self.attributes.iter().map(|(name, value)| (name.as_str(), text(value))).collect();
+        members.extend(self.content_type.map(|content_type| ("datacontenttype", text(content_type))));
+        // What is said to be JSON and is not keeps its bytes.
+        let payload =
+            Payload::of_bytes(self.payload, self.content_type).or_else(|_| Payload::of_bytes(self.payload, Some("")));
+        match payload {
+            Ok(Payload::Json(json)) => members.push(("data", json)),
+            Ok(Payload::Base64(base64)) => members.push(("data_base64", text(&base64))),
+            Ok(Payload::None | Payload::Stored { .. }) | Err(_) => {}
+        }
+        let members: Vec<String> = members.iter().map(|(name, value)| format!("{}:{value}", text(name))).collect();
+        Cow::Owned(format!("{{{}}}", members.join(",")).into_bytes())
+    }
 }
 
 /// Puts the events of `message` into `batch`, and what is none to the dead letters.
@@ -49,7 +75,7 @@ pub(super) fn take(batch: &mut Batch, origin: &str, message: &Message<'_>, recei
     }
     match one(message) {
         Ok(found) => event(batch, found, message.position.clone()),
-        Err(error) => batch.letters.push(letter(None, error.to_string(), message.payload)),
+        Err(error) => batch.letters.push(letter(None, error.to_string(), &message.whole())),
     }
 }
 
@@ -62,7 +88,7 @@ pub(super) fn give_up(batch: &mut Batch, origin: &str, message: &Message<'_>, de
         reason: format!(
             "it was delivered {deliveries} times and has never landed: something ends the process that takes it"
         ),
-        raw: message.payload.to_vec(),
+        raw: message.whole().into_owned(),
         decoder: None,
     });
 }
@@ -77,4 +103,56 @@ fn one(message: &Message<'_>) -> Result<Event, EventError> {
 fn is_batch(content_type: Option<&str>) -> bool {
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/cloudevents-batch+json")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn message<'a>(attributes: &[(&str, &str)], content_type: Option<&'a str>, payload: &'a [u8]) -> Message<'a> {
+        let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Message { content_type, attributes, payload, position: "message 1".to_owned() }
+    }
+
+    fn letter_of(message: &Message<'_>) -> String {
+        let mut batch = Batch::default();
+        take(&mut batch, "nats", message, 0);
+        String::from_utf8(batch.letters.remove(0).raw).unwrap()
+    }
+
+    #[test]
+    fn the_letter_of_a_message_in_binary_mode_has_its_attributes() {
+        let attributes = [("specversion", "1.0"), ("id", "a\"b"), ("source", "/s")];
+        expect![[
+            r#"{"specversion":"1.0","id":"a\"b","source":"/s","datacontenttype":"application/json","data":{"a": 1.10}}"#
+        ]]
+        .assert_eq(&letter_of(&message(&attributes, Some("application/json"), b"{\"a\": 1.10}")));
+        expect![[r#"{"specversion":"1.0","id":"a\"b","source":"/s","data_base64":"/w=="}"#]]
+            .assert_eq(&letter_of(&message(&attributes, None, b"\xff")));
+        expect![[r#"{"specversion":"1.0","id":"a\"b","source":"/s","datacontenttype":"application/json","data_base64":"ew=="}"#]]
+            .assert_eq(&letter_of(&message(&attributes, Some("application/json"), b"{")));
+        expect![[r#"{"specversion":"1.0","id":"a\"b","source":"/s"}"#]].assert_eq(&letter_of(&message(
+            &attributes,
+            None,
+            b"",
+        )));
+    }
+
+    #[test]
+    fn the_letter_of_a_message_in_the_other_modes_is_its_payload() {
+        assert_eq!(letter_of(&message(&[], None, b"{\"id\": ")), "{\"id\": ");
+        let batch = message(&[("id", "1")], Some("application/cloudevents-batch+json"), b"[");
+        assert_eq!(letter_of(&batch), "[");
+    }
+
+    #[test]
+    fn the_letter_of_a_message_that_is_given_up_can_be_taken_again() {
+        let attributes = [("specversion", "1.0"), ("id", "1"), ("source", "/s"), ("type", "t"), ("subject", "car")];
+        let message = message(&attributes, Some("text/plain"), b"some text");
+        let mut batch = Batch::default();
+        give_up(&mut batch, "nats", &message, 4);
+        assert_eq!(from_json(&batch.letters[0].raw), one(&message));
+    }
 }
