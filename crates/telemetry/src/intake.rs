@@ -33,6 +33,8 @@ impl Intake {
     /// Makes `records` durable, all or none.
     pub async fn accept(&self, mut records: Vec<Record>) -> Result<LogPosition, IntakeError> {
         if let Some(blobs) = &self.blobs {
+            // Otherwise every try against a full log would store its payloads.
+            self.log.check_room()?;
             for record in &mut records {
                 if let Record::Event(arrival) = record {
                     blobs.move_out(arrival).await?;

@@ -2,7 +2,8 @@
 //!
 //! Invariant: an object is whole or not there. In a folder it is written under a temporary name, synced, renamed, and the
 //! folder is synced; in S3 it is one PUT. It is written before the row that names it, so a crash leaves at most an object
-//! that no row names. Keys are never reused.
+//! that no row names. A key is made of an event and its payload, so that an event that comes again, since its sender was
+//! asked to, is written over the object that it has already; another event or payload never has the same one.
 
 mod fetch;
 mod local;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt as _};
+
+use sha2::{Digest as _, Sha256};
 
 pub use fetch::FetchedBlobs;
 pub use seal::{KeyRing, SealError};
@@ -78,6 +81,8 @@ pub struct Blobs {
     /// Larger payloads than this go out, in bytes.
     threshold: usize,
     keys: KeyRing,
+    /// Random, and nowhere written: without it, a key would tell whoever guesses a sealed payload that the guess is right.
+    salt: [uuid::Uuid; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -89,13 +94,13 @@ enum Place {
 impl Blobs {
     /// Returns the store in `folder`.
     pub fn in_folder(folder: PathBuf, threshold: usize, keys: KeyRing) -> Self {
-        Self { place: Place::Folder(folder), threshold, keys }
+        Self { place: Place::Folder(folder), threshold, keys, salt: salt() }
     }
 
     /// Returns the store under `prefix` of an object store.
     pub fn in_store(store: Arc<dyn ObjectStore>, prefix: &str, threshold: usize, keys: KeyRing) -> Self {
         let prefix = prefix.trim_matches('/').to_owned();
-        Self { place: Place::Store { store, prefix }, threshold, keys }
+        Self { place: Place::Store { store, prefix }, threshold, keys, salt: salt() }
     }
 
     /// Moves the payload of `arrival` out when it is larger than the threshold; the event then names its object.
@@ -107,11 +112,28 @@ impl Blobs {
         let Some(bytes) = arrival.event.data.bytes().filter(|bytes| self.threshold < bytes.len()) else {
             return Ok(());
         };
-        let key = new_key(arrival);
+        let key = self.key(arrival, &bytes);
         self.put(&key, &bytes).await?;
         metrics::counter!("pintail_ingest_blobs_total").increment(1);
         arrival.event.data = Payload::Stored { key };
         Ok(())
+    }
+
+    /// Returns `cloudevent/blobs/<subject>/<year>/<month>/<day>/<uuid>`, the same one for the same event and payload.
+    fn key(&self, arrival: &Arrival, payload: &[u8]) -> String {
+        let time = arrival.event.time.unwrap_or(EventTime::from_micros(arrival.received_micros)).whole_seconds();
+        let day = time[..10].replace('-', "/");
+        let subject = arrival.event.subject.as_deref().unwrap_or("none");
+        let identity = arrival.event.identity();
+        let mut hash = Sha256::new();
+        self.salt.iter().for_each(|salt| hash.update(salt.as_bytes()));
+        hash.update((identity.len() as u64).to_le_bytes());
+        hash.update(identity);
+        hash.update(payload);
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        let id = uuid::Builder::from_custom_bytes(bytes).into_uuid();
+        format!("{PREFIX}/{}/{day}/{id}", folder_name(subject))
     }
 
     /// Writes an object, sealed when there is a key to seal with.
@@ -154,12 +176,9 @@ impl Blobs {
     }
 }
 
-/// Returns `cloudevent/blobs/<subject>/<year>/<month>/<day>/<uuid>`.
-fn new_key(arrival: &Arrival) -> String {
-    let time = arrival.event.time.unwrap_or(EventTime::from_micros(arrival.received_micros)).whole_seconds();
-    let day = time[..10].replace('-', "/");
-    let subject = arrival.event.subject.as_deref().unwrap_or("none");
-    format!("{PREFIX}/{}/{day}/{}", folder_name(subject), uuid::Uuid::now_v7())
+/// Two random numbers that nobody guesses.
+fn salt() -> [uuid::Uuid; 2] {
+    [uuid::Uuid::now_v7(), uuid::Uuid::now_v7()]
 }
 
 /// Returns `subject` as the name of one folder: what a file system or a URL reads as something else is a `_`.

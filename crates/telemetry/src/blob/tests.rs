@@ -1,11 +1,13 @@
 //! Objects in a folder, sealed and plain, and keys that lead nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::SecretString;
 
 use super::*;
 use crate::cloudevents::from_json;
+use crate::intake::{Intake, IntakeError};
+use crate::log::{AppendError, Log, LogOptions, Record};
 
 fn ring(ids: &[(&str, u8)], current: Option<&str>) -> KeyRing {
     let key =
@@ -103,4 +105,39 @@ async fn what_could_not_be_written_leaves_nothing_behind() {
     assert!(matches!(error, BlobError::File { operation: "write", .. }), "{error}");
     let left: Vec<_> = std::fs::read_dir(folder.path().join("cloudevent/blobs/x")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[tokio::test]
+async fn an_event_that_comes_again_is_written_over_its_own_object_and_over_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = Blobs::in_folder(folder.path().join("blobs"), 8, ring(&[("a", 1)], Some("a")));
+    let mut keys = Vec::new();
+    for members in [
+        r#""data":"123456789""#,
+        r#""data":"123456789""#,
+        r#""data":"987654321""#,
+        r#""subject":"x","data":"123456789""#,
+    ] {
+        let mut arrival = arrival(members);
+        blobs.move_out(&mut arrival).await.unwrap();
+        let Payload::Stored { key } = arrival.event.data else { panic!("{members}") };
+        keys.push(key);
+    }
+    assert_eq!(keys[0], keys[1]);
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 3);
+    assert_eq!(blobs.get(&keys[0]).await.unwrap(), b"\"123456789\"");
+    assert_eq!(blobs.get(&keys[2]).await.unwrap(), b"\"987654321\"");
+}
+
+#[tokio::test]
+async fn a_full_log_stores_no_payload() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("blobs");
+    let blobs = Blobs::in_folder(store.clone(), 8, KeyRing::default());
+    let options = LogOptions { path: folder.path().join("log.sqlite"), limit: 10 };
+    let intake = Intake::new(Log::open(&options).await.unwrap(), Some(blobs));
+    let large = arrival(r#""data":"123456789""#);
+    let refused = intake.accept(vec![Record::Event(large)]).await;
+    assert!(matches!(refused, Err(IntakeError::Log(AppendError::Full { .. }))), "{refused:?}");
+    assert!(!store.exists());
 }

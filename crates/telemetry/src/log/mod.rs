@@ -177,15 +177,21 @@ impl Log {
         answered.await.unwrap_or(Err(AppendError::Closed))
     }
 
+    /// Says early that the log is full, before anything is done for records that it would not take.
+    pub fn check_room(&self) -> Result<(), AppendError> {
+        let (held, limit) = (self.held(), self.limit());
+        match held.checked_add(ENTRY_BYTES).is_some_and(|least| least <= limit) {
+            true => Ok(()),
+            false => Err(full(held, limit)),
+        }
+    }
+
     fn reserve(&self, bytes: u64) -> Result<(), AppendError> {
         let limit = self.shared.limit;
         let fits = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= limit);
         match self.shared.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
             Ok(_) => Ok(()),
-            Err(held) => {
-                metrics::counter!("pintail_ingest_refused_total", "reason" => "log_full").increment(1);
-                Err(AppendError::Full { held, limit })
-            }
+            Err(held) => Err(full(held, limit)),
         }
     }
 
@@ -238,6 +244,11 @@ impl Log {
     fn index(&self) -> std::sync::MutexGuard<'_, Index> {
         self.shared.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn full(held: u64, limit: u64) -> AppendError {
+    metrics::counter!("pintail_ingest_refused_total", "reason" => "log_full").increment(1);
+    AppendError::Full { held, limit }
 }
 
 /// Takes the log's lock file, which the kernel frees when its process dies.
