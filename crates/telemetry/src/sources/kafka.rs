@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use pintail_streams::dead_letter::DeadLetter;
 use pintail_streams::{PositionTable, Writer};
+use rskafka::BackoffConfig;
 use rskafka::client::error::{Error as KafkaError, ProtocolError};
 use rskafka::client::partition::{OffsetAt, PartitionClient, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder};
@@ -27,6 +28,12 @@ const FETCH_BYTES: i32 = 8 << 20;
 /// How long a broker waits for messages before it says that there are none.
 const FETCH_WAIT_MS: i32 = 200;
 
+/// How long a broker may take for an answer; the other partitions go on then.
+const FETCH_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the client tries again by itself before it says so.
+const CLIENT_PATIENCE: Duration = Duration::from_secs(10);
+
 /// How often new partitions are looked for.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -37,7 +44,8 @@ pub struct KafkaOptions {
     pub brokers: Vec<String>,
     /// The topics, which must be there.
     pub topics: Vec<String>,
-    /// Whether a partition that the lake does not know begins at its first message, or behind its last.
+    /// Whether a topic that the lake does not know begins at its first message, or behind its last. A partition that is
+    /// added to a topic later always begins at its first.
     pub from_start: bool,
 }
 
@@ -70,7 +78,9 @@ impl KafkaSource {
         context: SourceContext,
     ) -> Result<Self, SourceError> {
         let place = place(options);
-        let connecting = ClientBuilder::new(options.brokers.clone()).client_id("pintail").build();
+        let backoff = BackoffConfig { deadline: Some(CLIENT_PATIENCE), ..BackoffConfig::default() };
+        let connecting =
+            ClientBuilder::new(options.brokers.clone()).client_id("pintail").backoff_config(backoff).build();
         let client =
             context.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), connecting).await });
         let client = match client {
@@ -101,19 +111,23 @@ impl KafkaSource {
         SourceError::Broker { operation, place: place(&self.options), reason: error.to_string() }
     }
 
-    /// Opens partitions that are not open yet, and gives those that the lake does not know their beginning.
+    /// Opens partitions that are not open yet, and gives those that the lake does not know their beginning, which stands in
+    /// the lake from then on: what comes after it is read, however long nothing lands.
     fn find_partitions(&mut self) -> Result<(), SourceError> {
         self.looked = Instant::now();
         let runtime = self.context.runtime.clone();
         let topics =
             runtime.block_on(self.client.list_topics()).map_err(|error| self.broker("list the topics", error))?;
+        let (mut begins, mut found) = (Vec::new(), Vec::new());
         for wanted in self.options.topics.clone() {
             let Some(topic) = topics.iter().find(|topic| topic.name == wanted) else {
                 return Err(self.broker("find the topic, which must be there", format!("there is no `{wanted}`")));
             };
+            let of_topic = format!("{wanted}/");
+            let is_new = !self.offsets.keys().any(|name| name.starts_with(&of_topic));
             for partition in &topic.partitions {
                 let name = format!("{wanted}/{partition}");
-                if self.partitions.iter().any(|open| open.name == name) {
+                if self.partitions.iter().chain(&found).any(|open| open.name == name) {
                     continue;
                 }
                 let client = self.client.partition_client(wanted.clone(), *partition, UnknownTopicHandling::Error);
@@ -125,14 +139,28 @@ impl KafkaSource {
                 match self.offsets.get(&name) {
                     Some(offset) => self.check_end(&name, *offset, ask(OffsetAt::Latest)?)?,
                     None => {
-                        let at = if self.options.from_start { OffsetAt::Earliest } else { OffsetAt::Latest };
-                        let offset = ask(at)?;
-                        self.offsets.insert(name.clone(), offset);
+                        let is_from_end = is_new && !self.options.from_start;
+                        let offset = ask(if is_from_end { OffsetAt::Latest } else { OffsetAt::Earliest })?;
+                        begins.push((name.clone(), offset));
                     }
                 }
-                self.partitions.push(Partition { name, client: Arc::new(client) });
+                found.push(Partition { name, client: Arc::new(client) });
             }
         }
+        if !begins.is_empty() {
+            let mut offsets = self.offsets.clone();
+            offsets.extend(begins);
+            self.land(Batch::default(), offsets)?;
+        }
+        self.partitions.extend(found);
+        Ok(())
+    }
+
+    /// Lands `batch`, which ends at `offsets`.
+    fn land(&mut self, batch: Batch, offsets: Offsets) -> Result<(), SourceError> {
+        let to = serde_json::to_string(&offsets).expect("numbers by name are JSON");
+        self.sink.land(&self.position, &to, batch)?;
+        (self.position, self.offsets) = (to, offsets);
         Ok(())
     }
 
@@ -148,24 +176,34 @@ impl KafkaSource {
             let fetches = self.partitions.iter().map(|partition| {
                 let offset = offsets.get(&partition.name).copied().unwrap_or_default();
                 async move {
-                    (partition, offset, partition.client.fetch_records(offset, 1..FETCH_BYTES, FETCH_WAIT_MS).await)
+                    let fetch = partition.client.fetch_records(offset, 1..FETCH_BYTES, FETCH_WAIT_MS);
+                    (partition, offset, tokio::time::timeout(FETCH_PATIENCE, fetch).await)
                 }
             });
             let answers = tokio::select! {
                 answers = join_all(fetches) => answers,
                 _ = stop.changed() => break,
             };
+            let mut failures = Vec::new();
             for (partition, offset, answer) in answers {
                 let records = match answer {
-                    Ok((records, _)) => records,
-                    Err(KafkaError::ServerError { protocol_error: ProtocolError::OffsetOutOfRange, .. }) => {
-                        let next = self.pass_gap(partition, offset, &mut batch).await?;
-                        offsets.insert(partition.name.clone(), next);
+                    Ok(Ok((records, _))) => records,
+                    Ok(Err(KafkaError::ServerError { protocol_error: ProtocolError::OffsetOutOfRange, .. })) => {
+                        match self.pass_gap(partition, offset, &mut batch).await {
+                            Ok(next) => drop(offsets.insert(partition.name.clone(), next)),
+                            Err(error) => failures.push((partition, error)),
+                        }
                         continue;
                     }
-                    // What the others have brought is landed first.
-                    Err(error) if messages == 0 => return Err(self.broker("read messages", error)),
-                    Err(_) => continue,
+                    Ok(Err(error)) => {
+                        failures.push((partition, self.broker("read messages", error)));
+                        continue;
+                    }
+                    Err(_) => {
+                        let reason = format!("no answer within {} seconds", FETCH_PATIENCE.as_secs());
+                        failures.push((partition, self.broker("read messages", reason)));
+                        continue;
+                    }
                 };
                 for record in records.iter().filter(|record| offset <= record.offset) {
                     messages += 1;
@@ -173,6 +211,12 @@ impl KafkaSource {
                     self.take(&mut batch, partition, record);
                     offsets.insert(partition.name.clone(), record.offset + 1);
                 }
+            }
+            if !failures.is_empty() {
+                // What the other partitions have brought is landed first; it is not lost to one that is away.
+                let is_empty = messages == 0 && batch.letters.is_empty();
+                settle(failures.into_iter().map(|(partition, error)| (partition.name.as_str(), error)), is_empty)?;
+                break;
             }
             if was_empty && 0 < messages {
                 started = Instant::now();
@@ -241,9 +285,7 @@ impl Feed for KafkaSource {
             return Ok(0);
         }
         runtime.block_on(self.context.move_out(&mut batch))?;
-        let to = serde_json::to_string(&offsets).expect("numbers by name are JSON");
-        self.sink.land(&self.position, &to, batch)?;
-        (self.position, self.offsets) = (to, offsets);
+        self.land(batch, offsets)?;
         Ok(messages)
     }
 
@@ -253,6 +295,29 @@ impl Feed for KafkaSource {
 
     fn sink(&self) -> &Sink {
         &self.sink
+    }
+}
+
+/// Says which partitions have failed. Fails itself when nothing was brought by the others, or when going on would be
+/// wrong.
+fn settle<'p>(failures: impl Iterator<Item = (&'p str, SourceError)>, is_empty: bool) -> Result<(), SourceError> {
+    let mut worst: Option<SourceError> = None;
+    for (partition, error) in failures {
+        tracing::error!(error = &error as &dyn std::error::Error, partition, "the partition is left out for now");
+        let is_worse = worst.as_ref().is_none_or(|worst| error.is_final() && !worst.is_final());
+        let counted = if is_worse { worst.replace(error) } else { Some(error) };
+        // The worst is counted by whoever is told of it.
+        if counted.is_some() {
+            metrics::counter!("pintail_source_errors_total", "source" => "kafka").increment(1);
+        }
+    }
+    match worst {
+        Some(error) if is_empty || error.is_final() => Err(error),
+        Some(_) => {
+            metrics::counter!("pintail_source_errors_total", "source" => "kafka").increment(1);
+            Ok(())
+        }
+        None => Ok(()),
     }
 }
 
