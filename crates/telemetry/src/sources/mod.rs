@@ -38,6 +38,14 @@ pub enum SourceError {
         /// What it said.
         reason: String,
     },
+    /// The broker has a consumer that reads something else, or otherwise.
+    #[error("the consumer cannot be used ({place}): {reason}")]
+    Consumer {
+        /// The broker and what is read of it, without secrets.
+        place: String,
+        /// What is different, and what to do.
+        reason: String,
+    },
     /// The lake's position is of something else.
     #[error("the position of {position} in the lake cannot be used: {reason}")]
     Position {
@@ -62,7 +70,10 @@ impl SourceError {
     fn is_final(&self) -> bool {
         matches!(
             self,
-            SourceError::Position { .. } | SourceError::Layout(_) | SourceError::Land(LandError::Moved { .. })
+            SourceError::Consumer { .. }
+                | SourceError::Position { .. }
+                | SourceError::Layout(_)
+                | SourceError::Land(LandError::Moved { .. })
         )
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! What has landed is kept in the lake by sequence (see [`Landed`]), since the server delivers again, and out of order,
 //! what a crash left unacknowledged. A stream that was made anew has other sequences, and therefore a position of its own.
+//! So has each consumer and subject: what one of them has acknowledged says nothing about what another has yet to read.
 
 use std::time::Duration;
 
 use async_nats::ConnectOptions;
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::consumer::{self, AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::{self, Message as NatsMessage};
 use futures_util::StreamExt as _;
 use pintail_streams::{PositionTable, Writer};
 use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::message::{Message, give_up, take};
@@ -65,8 +67,13 @@ impl NatsSource {
     ) -> Result<Self, SourceError> {
         let place = format!("NATS stream {}", options.stream);
         let (consumer, created) = context.runtime.block_on(connect(options, &place))?;
-        let position = PositionTable::source(&format!("nats.{}.{created}", options.stream));
-        let source = format!("{} made at {created}", options.stream);
+        let position = PositionTable::source(&format!("nats.{}.{created}.{}", options.stream, reader(options)));
+        let source = format!(
+            "{} made at {created}, consumer {}, subject {}",
+            options.stream,
+            options.consumer,
+            options.subject.as_deref().unwrap_or("any")
+        );
         let name = SourceName { position: position.clone(), source, origin: "nats".to_owned() };
         let (sink, at) = Sink::open(writer, table, name, &Landed::default().to_text())?;
         let landed = Landed::parse(&at).ok_or_else(|| SourceError::Position {
@@ -223,9 +230,54 @@ async fn connect(options: &NatsOptions, place: &str) -> Result<(PullConsumer, i6
         filter_subject: options.subject.clone().unwrap_or_default(),
         ..pull::Config::default()
     };
-    let consumer = stream.get_or_create_consumer(&options.consumer, config).await;
+    let consumer: Result<PullConsumer, _> = stream.get_or_create_consumer(&options.consumer, config).await;
     let consumer = consumer.map_err(|error| failed("make the consumer")(error.to_string()))?;
+    if let Some((what, found, expected)) = difference(&consumer.cached_info().config, options) {
+        let name = &options.consumer;
+        let reason = format!(
+            "the server has a consumer `{name}` whose {what} is {found}, and {expected} was expected; put `[ingest.nats]` \
+             right, or remove the consumer from the server if nothing else reads by it (`nats consumer rm {} {name}`): it is \
+             made anew, and what has landed is known and does not land again unless `consumer` or `subject` has changed",
+            options.stream
+        );
+        return Err(SourceError::Consumer { place: place.to_owned(), reason });
+    }
     Ok((consumer, stream.cached_info().created.unix_timestamp()))
+}
+
+/// Returns what is different about a consumer that was there, what it is, and what it should be.
+fn difference(found: &consumer::Config, options: &NatsOptions) -> Option<(&'static str, String, String)> {
+    let subjects = |subjects: &[&str]| match subjects {
+        [] => "all".to_owned(),
+        some => format!("`{}`", some.join("`, `")),
+    };
+    let filters: Vec<&str> = std::iter::once(&found.filter_subject)
+        .chain(&found.filter_subjects)
+        .map(String::as_str)
+        .filter(|subject| !subject.is_empty())
+        .collect();
+    let wanted: Vec<&str> = options.subject.as_deref().filter(|subject| !subject.is_empty()).into_iter().collect();
+    if filters != wanted {
+        return Some(("subject", subjects(&filters), subjects(&wanted)));
+    }
+    if found.ack_policy != AckPolicy::Explicit {
+        return Some(("way of acknowledging", format!("{:?}", found.ack_policy), "Explicit".to_owned()));
+    }
+    if 0 < found.max_deliver {
+        return Some(("largest number of deliveries", found.max_deliver.to_string(), "no bound".to_owned()));
+    }
+    if found.ack_wait != options.ack_wait {
+        return Some(("`ack_wait`", format!("{:?}", found.ack_wait), format!("{:?}", options.ack_wait)));
+    }
+    None
+}
+
+/// Returns what tells one reader of a stream from another in the name of a table, where neither case nor every character
+/// counts.
+fn reader(options: &NatsOptions) -> String {
+    let identity =
+        format!("{}\n{}\n{}", options.stream, options.consumer, options.subject.as_deref().unwrap_or_default());
+    Sha256::digest(identity)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn header<'m>(message: &'m NatsMessage, name: &str) -> Option<&'m str> {

@@ -82,13 +82,17 @@ impl Nats {
     }
 
     fn publish(&self, place: &Place, headers: &[(&str, &str)], payload: &str) {
+        self.publish_to(place, &self.subject, headers, payload);
+    }
+
+    fn publish_to(&self, place: &Place, subject: &str, headers: &[(&str, &str)], payload: &str) {
         let mut map = async_nats::HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, *value);
         }
         let payload = payload.to_owned().into();
         let publish = async {
-            let acknowledged = self.context.publish_with_headers(self.subject.clone(), map, payload).await.unwrap();
+            let acknowledged = self.context.publish_with_headers(subject.to_owned(), map, payload).await.unwrap();
             acknowledged.await.unwrap();
         };
         place.runtime.block_on(publish);
@@ -196,6 +200,60 @@ fn a_stream_that_is_not_there_is_named() {
     );
 }
 
+#[test]
+fn another_subject_begins_with_its_first_message_whatever_was_acknowledged() {
+    let place = Place::new(On::Sqlite);
+    let mut broker = Nats::new(&place);
+    let (first, second) = (format!("{}.first", broker.options.stream), format!("{}.second", broker.options.stream));
+    broker.publish_to(&place, &second, &[], &event("older"));
+    broker.publish_to(&place, &first, &[], &event("read"));
+    broker.options.subject = Some(first.clone());
+    run_until(&place, &["read"], |stop| broker.open(&place, "").run(stop));
+    // The same consumer, which reads something else on the server.
+    broker.options.subject = Some(second.clone());
+    let error = NatsSource::open(place.writer(), RawTable::default(), &broker.options, context(&place)).err().unwrap();
+    let expected = format!("a consumer `pintail` whose subject is `{first}`, and `{second}` was expected; put");
+    assert!(error.to_string().contains(&expected), "{error}");
+    // Another one; and one of the first name, made anew.
+    for (consumer, id) in [("other", "older"), ("pintail", "newest")] {
+        broker.options.consumer = consumer.to_owned();
+        if consumer == "pintail" {
+            let stream = place.runtime.block_on(broker.context.get_stream(&broker.options.stream)).unwrap();
+            place.runtime.block_on(stream.delete_consumer("pintail")).unwrap();
+            broker.options.subject = Some(first.clone());
+            broker.publish_to(&place, &first, &[], &event("newest"));
+        }
+        run_until(&place, &[id], |stop| broker.open(&place, "").run(stop));
+    }
+    // What the first had landed is known to the one that took its place.
+    assert_eq!(rows(&place.writer(), IDS), ["newest", "older", "read"]);
+}
+
+#[test]
+fn a_consumer_that_would_lose_or_wait_otherwise_is_refused() {
+    let place = Place::new(On::Sqlite);
+    let mut broker = Nats::new(&place);
+    drop(broker.open(&place, ""));
+    broker.options.ack_wait = Duration::from_secs(7);
+    let error = NatsSource::open(place.writer(), RawTable::default(), &broker.options, context(&place)).err().unwrap();
+    assert!(error.to_string().contains("whose `ack_wait` is 1s, and 7s was expected"), "{error}");
+    let bounded = jetstream::consumer::pull::Config {
+        durable_name: Some("bounded".to_owned()),
+        max_deliver: 2,
+        ..jetstream::consumer::pull::Config::default()
+    };
+    place.runtime.block_on(async {
+        let stream = broker.context.get_stream(&broker.options.stream).await.unwrap();
+        stream.create_consumer(bounded).await.unwrap();
+    });
+    broker.options.consumer = "bounded".to_owned();
+    let error = NatsSource::open(place.writer(), RawTable::default(), &broker.options, context(&place)).err().unwrap();
+    assert!(
+        error.to_string().contains("whose largest number of deliveries is 2, and no bound was expected"),
+        "{error}"
+    );
+}
+
 struct Kafka {
     options: KafkaOptions,
     client: rskafka::client::Client,
@@ -279,4 +337,39 @@ fn a_topic_that_was_made_anew_is_refused() {
     crate::harness::foreign(&writer, &ahead);
     let error = KafkaSource::open(place.writer(), RawTable::default(), &broker.options, context(&place)).err().unwrap();
     assert!(error.to_string().contains("ends at 1, and the lake has read up to 99"), "{error}");
+}
+
+#[test]
+fn a_partition_that_fails_does_not_keep_the_others_out() {
+    let place = Place::new(On::Sqlite);
+    let (gone, mut kept) = (Kafka::new(&place), Kafka::new(&place));
+    kept.produce(&place, 0, &[(&[], &event("a"))]);
+    let topics = [gone.options.topics.clone(), kept.options.topics.clone()].concat();
+    let kept_topics = std::mem::replace(&mut kept.options.topics, topics);
+    let source = kept.open(&place, "");
+    place.runtime.block_on(async {
+        let controller = gone.client.controller_client().unwrap();
+        controller.delete_topic(gone.options.topics[0].clone(), 5_000).await.unwrap();
+    });
+    kept.options.topics = kept_topics;
+    kept.produce(&place, 1, &[(&[], &event("b"))]);
+    run_until(&place, &["a", "b"], |stop| source.run(stop));
+}
+
+#[test]
+fn from_the_end_is_from_the_end_of_the_first_start() {
+    let place = Place::new(On::Sqlite);
+    let mut broker = Kafka::new(&place);
+    broker.options.from_start = false;
+    broker.produce(&place, 0, &[(&[], &event("before"))]);
+    drop(broker.open(&place, ""));
+    broker.produce(&place, 0, &[(&[], &event("between"))]);
+    run_until(&place, &["between"], |stop| broker.open(&place, "").run(stop));
+    // A partition that is added to a topic which the lake knows has nothing that is older than the first start.
+    broker.produce(&place, 1, &[(&[], &event("added"))]);
+    let topic = &broker.options.topics[0];
+    let one = format!("UPDATE lake._pintail.position_kafka SET position = '{{\"{topic}/0\":2}}'");
+    crate::harness::foreign(&place.writer(), &one);
+    run_until(&place, &["added"], |stop| broker.open(&place, "").run(stop));
+    assert_eq!(rows(&place.writer(), IDS), ["added", "between"]);
 }
