@@ -130,3 +130,18 @@ pub(crate) fn swap(alias: &str, table: &PositionTable, change: &Move<'_>) -> Sta
     };
     Statement::new("move the position", sql)
 }
+
+/// Returns the statement that sets a position that was `from` anew, also in another source.
+pub(crate) fn set(alias: &str, table: &PositionTable, from: &str, change: &Move<'_>) -> Statement {
+    let sql = formatdoc! {"
+        UPDATE {table}
+        SET position = {to}, source = {source}, token = {token}, updated_at = now()
+        WHERE position = {from}",
+        table = table.relation(alias),
+        to = Literal::new(change.to),
+        source = Literal::new(change.source),
+        from = Literal::new(from),
+        token = change.token,
+    };
+    Statement::new("set the position anew", sql)
+}

@@ -28,6 +28,8 @@ pub struct ScriptFeed {
     /// Whether more is known to wait.
     pub has_more: bool,
     from: Option<SnapshotId>,
+    /// Whether the whole table is taken, whatever the cursor was one in.
+    is_anew: bool,
     source: String,
     spec: Spec,
 }
@@ -71,6 +73,7 @@ pub fn script_feed(
         is_empty,
         has_more,
         from,
+        is_anew,
         source: source.clone(),
         spec: spec.clone(),
     };
@@ -145,7 +148,11 @@ impl ScriptFeed {
             None => position::create(alias, &table, &to, &self.source),
             Some(from) => {
                 let from = from.to_string();
-                position::swap(alias, &table, &Move { from: &from, to: &to, source: &self.source, token })
+                let change = Move { from: &from, to: &to, source: &self.source, token };
+                match self.is_anew {
+                    true => position::set(alias, &table, &from, &change),
+                    false => position::swap(alias, &table, &change),
+                }
             }
         }
     }
