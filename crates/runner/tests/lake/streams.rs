@@ -124,6 +124,21 @@ fn a_source_that_was_made_anew_is_refused_until_a_full_refresh() {
 }
 
 #[test]
+fn a_preview_shows_what_would_be_taken_next_and_takes_nothing() {
+    let folder = with_orders(APPEND);
+    insert(&folder, "(1, 50)");
+    folder.run_all().assert_good();
+    insert(&folder, "(2, 60)");
+    for _ in 0..2 {
+        let rows = folder.open().preview("big", None, 10).unwrap().text_rows().unwrap();
+        let ids: Vec<&str> = rows.iter().filter_map(|row| row[0].as_deref()).collect();
+        assert_eq!(ids, ["2"]);
+    }
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM big ORDER BY id"), ["1", "2"]);
+}
+
+#[test]
 fn a_limit_takes_a_part_and_the_next_run_goes_on() {
     let folder = with_orders(&APPEND.replace("start=earliest", "start=0 batch_rows=2"));
     for id in 1..=3 {
