@@ -1,8 +1,10 @@
 //! Scripts with `stream`: what came to a table, once, by SQL.
 
+use pintail_engine::fault::FaultPoint;
 use pintail_runner::run::StepState;
 
 use crate::harness::{Folder, force, foreign, only, planned, refreshed, upkeep};
+use crate::processes::{Pause, Work};
 
 const APPEND: &str = "//- pipelines/big.sql
 -- stream ducklake://main/orders start=earliest
@@ -115,6 +117,38 @@ fn a_limit_takes_a_part_and_the_next_run_goes_on() {
         assert_eq!(folder.query("SELECT count(*), count(DISTINCT id) FROM big"), [format!("{expected}|{expected}")]);
     }
     assert_eq!(planned(&folder.open(), &Default::default()), Vec::<String>::new());
+}
+
+#[test]
+fn a_stream_that_is_killed_at_any_point_takes_each_row_once() {
+    let folder = with_orders(APPEND);
+    insert(&folder, "(0, 50)");
+    folder.run_all().assert_good();
+    for (id, point) in (1..).zip(FaultPoint::ALL) {
+        insert(&folder, &format!("({id}, 50)"));
+        Work::run().faults(format!("{}=kill", point.name())).start(folder.path()).killed();
+        let sum = folder.query("SELECT count(*) - count(DISTINCT id) FROM big");
+        assert_eq!(sum, ["0"], "{point:?}");
+    }
+    folder.run_all();
+    let expected = FaultPoint::ALL.len() + 1;
+    assert_eq!(folder.query("SELECT count(*), count(DISTINCT id) FROM big"), [format!("{expected}|{expected}")]);
+}
+
+#[test]
+fn two_runs_of_one_stream_at_once_take_each_row_once() {
+    let folder = with_orders(APPEND);
+    insert(&folder, "(0, 50)");
+    folder.run_all().assert_good();
+    insert(&folder, "(1, 50), (2, 50), (3, 50)");
+    let pause = Pause::at("staged");
+    let mut first = Work::run().faults(pause.fault()).start(folder.path());
+    first.reaches(&pause.reached());
+    let second = Work::run().start(folder.path());
+    pause.release();
+    first.done();
+    second.done();
+    assert_eq!(folder.query("SELECT count(*), count(DISTINCT id) FROM big"), ["4|4"]);
 }
 
 #[test]
