@@ -42,6 +42,9 @@ impl Stop {
 /// How often rows whose time is over are looked for.
 const RETIRE_EVERY: Duration = Duration::from_secs(3_600);
 
+/// The pause after a pass that another process got in the way of.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// How long it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -157,6 +160,8 @@ fn session(
             Pass::Landed(landed) => tell(Event::Landed(landed)),
             Pass::Idle => tell(Event::Idle),
             Pass::NoSource => tell(Event::NoSource),
+            // Somebody else has written; at once it would only be in the way.
+            Pass::Again if stop.wait(AGAIN) => return Ok(Ended::Stopped),
             Pass::Again => {}
         }
         if matches!(pass, Pass::Idle | Pass::NoSource) {

@@ -90,7 +90,7 @@ pub fn script_feed(
                 Start::After(snapshot) => snapshot,
                 _ => place.pin,
             };
-            Position { at: at.to_string(), source: source.clone(), token: 0, updated_micros: 0 }
+            Position { at: at.to_string(), source: source.clone(), token: 0, updated_micros: 0, has_moved: false }
         }
     };
     let cursor = cursor_of(&position)?;
