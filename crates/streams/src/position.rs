@@ -146,7 +146,7 @@ pub(crate) fn swap(alias: &str, table: &PositionTable, change: &Move<'_>) -> Sta
 pub(crate) fn set(alias: &str, table: &PositionTable, from: &str, change: &Move<'_>) -> Statement {
     let sql = formatdoc! {"
         UPDATE {table}
-        SET position = {to}, source = {source}, token = {token}, updated_at = now()
+        SET position = {to}, source = {source}, token = {token}, updated_at = now(), moved = true
         WHERE position = {from}",
         table = table.relation(alias),
         to = Literal::new(change.to),

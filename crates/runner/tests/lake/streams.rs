@@ -139,6 +139,22 @@ fn a_preview_shows_what_would_be_taken_next_and_takes_nothing() {
 }
 
 #[test]
+fn a_guard_that_was_lost_does_not_stop_a_stream() {
+    let folder = with_orders(APPEND);
+    for id in 0..3 {
+        insert(&folder, &format!("({id}, 50)"));
+        folder.run_all().assert_good();
+    }
+    for ending in ["", "-wal", "-shm"] {
+        // What is not there, as on Postgres, need not go.
+        let _ = std::fs::remove_file(folder.path().join(format!(".pintail/main.sqlite.guard.sqlite{ending}")));
+    }
+    insert(&folder, "(3, 50)");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT count(*) FROM big"), ["4"]);
+}
+
+#[test]
 fn a_limit_takes_a_part_and_the_next_run_goes_on() {
     let folder = with_orders(&APPEND.replace("start=earliest", "start=0 batch_rows=2"));
     for id in 1..=3 {
