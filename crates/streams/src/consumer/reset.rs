@@ -66,7 +66,14 @@ impl Consumer<'_> {
         Ok(match start {
             Start::Earliest => SnapshotId(live.since.0 - 1),
             Start::Head => lake::head(self.writer.session(), self.writer.alias())?,
-            Start::After(snapshot) => snapshot,
+            Start::After(snapshot) => {
+                let head = lake::head(self.writer.session(), self.writer.alias())?;
+                if head < snapshot {
+                    let detail = format!("snapshot {snapshot} is not there yet: the newest is {head}");
+                    return Err(EngineError::Answer { purpose: "find the place to begin", detail });
+                }
+                snapshot
+            }
         })
     }
 
