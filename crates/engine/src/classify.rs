@@ -152,6 +152,12 @@ impl EngineMessage {
             && !self.is_disk_full()
     }
 
+    /// Returns whether the text says that a row asks for a folder or file whose name is longer than a file system takes, so
+    /// that the same row fails again and others may pass.
+    pub fn is_name_too_long(&self) -> bool {
+        self.message.contains("File name too long")
+    }
+
     /// Returns whether the text says that a snapshot is not there (expired, or above the head).
     pub fn is_no_snapshot(&self) -> bool {
         self.message.contains("No snapshot found at")
@@ -286,6 +292,13 @@ mod tests {
         let message = EngineMessage::parse(text);
         assert!(message.is_httpfs_needed());
         assert_eq!(message.message, "File s3://b/x requires the extension httpfs to be loaded");
+    }
+
+    #[test]
+    fn a_value_that_is_no_name_of_a_folder_is_told_from_a_disk_that_fails() {
+        let is_too_long = |text: &str| EngineMessage::parse(text).is_name_too_long();
+        assert!(is_too_long("IO Error: Failed to create directory \"/d/type=ttt\": File name too long"));
+        assert!(!is_too_long("IO Error: Failed to create directory \"/d/type=t\": Permission denied"));
     }
 
     #[test]

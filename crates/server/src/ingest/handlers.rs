@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pintail_telemetry::log::{Arrival, Record, Refusal};
+use pintail_telemetry::sink::LakeState;
 use serde_json::json;
 
 use super::answer::{Accepted, Refused, RefusedElement};
@@ -86,19 +87,29 @@ pub(super) async fn health() -> Json<serde_json::Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// Says whether requests are taken: not while the server drains, and not when the log is full.
+/// Says whether requests are taken: not while the server drains, not when the log is full, and not while the lake refuses
+/// what is in the log, which fills it until somebody has looked.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let log = shared.options.intake.log();
     let (held, limit) = (log.held(), log.limit());
+    let lake = shared.options.sink.lake();
     let why = if shared.is_draining.load(Ordering::Relaxed) {
         Some("the server is stopping")
     } else if limit <= held {
         Some("the log is full: the lake is behind")
+    } else if lake == LakeState::Refuses {
+        Some(
+            "the lake refuses what is in the log, the reason is in the server's output; nothing lands until it is mended",
+        )
     } else {
         None
     };
     // A lake that is away for a while is what the log is for: requests are taken.
-    let lake = if shared.options.sink.is_stuck() { "behind" } else { "ok" };
+    let lake = match lake {
+        LakeState::Well => "ok",
+        LakeState::Away => "behind",
+        LakeState::Refuses => "refuses",
+    };
     let status = if why.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
     let state = json!({"ready": why.is_none(), "reason": why, "lake": lake, "log_bytes": held, "log_limit": limit});
     (status, Json(state)).into_response()

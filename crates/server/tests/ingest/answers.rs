@@ -5,6 +5,7 @@ use std::time::Duration;
 use expect_test::expect;
 use pintail_telemetry::cloudevents::Payload;
 use pintail_telemetry::log::Record;
+use pintail_telemetry::sink::LakeState;
 use serde_json::json;
 
 use crate::harness::{Setup, serve};
@@ -48,6 +49,20 @@ async fn what_is_no_event_is_400_with_its_place_and_is_not_kept() {
         .assert_eq(&answer.to_string());
     assert_eq!(server.post(&[BATCH], "[{},").await.0, 400);
     assert_eq!(server.logged().await, []);
+}
+
+#[tokio::test]
+async fn a_type_that_is_no_name_of_a_folder_is_400_or_a_dead_letter() {
+    let server = serve(Setup::default()).await;
+    let long = EVENT.replace(r#""type":"t""#, &format!(r#""type":"{}""#, "t".repeat(300)));
+    let (status, answer) = server.post(&[ONE], &long).await;
+    assert_eq!((status, &answer["error"]["attribute"]), (400, &json!("type")), "{answer}");
+    assert_eq!(answer["error"]["place"]["column"], 52);
+    let (status, answer) = server.post(&[BATCH], &format!("[{long}, {EVENT}]")).await;
+    assert_eq!((status, &answer["accepted"], &answer["refused"][0]["index"]), (202, &json!(1), &json!(0)));
+    let long = "t".repeat(300);
+    let binary = [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "/s"), ("ce-type", &long)];
+    assert_eq!(server.post(&binary, "").await.0, 400);
 }
 
 #[tokio::test]
@@ -134,6 +149,15 @@ async fn health_readiness_and_metrics_are_told() {
     assert_eq!(status, 200);
     expect![[r#"{"ready":true,"reason":null,"lake":"ok","log_bytes":0,"log_limit":1048576}"#]].assert_eq(&ready);
     assert_eq!(get("/metrics").await.0, 200);
+    // A lake that is away is what the log is for; one that refuses needs somebody.
+    server.sink.set(LakeState::Away);
+    let (status, ready) = get("/ready").await;
+    assert!(status == 200 && ready.contains(r#""lake":"behind""#), "{ready}");
+    server.sink.set(LakeState::Refuses);
+    let (status, ready) = get("/ready").await;
+    assert!(status == 503 && ready.contains("the lake refuses what is in the log"), "{ready}");
+    server.sink.set(LakeState::Well);
+    assert_eq!(get("/ready").await.0, 200);
     server.routes.drain();
     let (status, ready) = get("/ready").await;
     assert_eq!(status, 503);

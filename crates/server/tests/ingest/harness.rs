@@ -25,6 +25,7 @@ pub struct Server {
     pub url: String,
     pub log: Log,
     pub routes: IngestRoutes,
+    pub sink: SinkStatus,
     pub stop: watch::Sender<bool>,
     pub serving: JoinHandle<Result<(), pintail_server::listen::ListenError>>,
     _folder: tempfile::TempDir,
@@ -38,11 +39,12 @@ pub async fn serve(setup: Setup) -> Server {
     let options = LogOptions { path: folder.path().join("log.sqlite"), limit: setup.log_limit.unwrap_or(1 << 20) };
     let log = Log::open(&options).await.unwrap();
     let secrets: Vec<SecretString> = setup.tokens.into_iter().map(SecretString::from).collect();
+    let sink = SinkStatus::default();
     let routes = IngestRoutes::new(IngestOptions {
         intake: Intake::new(log.clone(), None),
         tokens: Tokens::new(&secrets),
         body_limit: setup.body_limit.unwrap_or(1 << 20),
-        sink: SinkStatus::default(),
+        sink: sink.clone(),
         metrics: PrometheusBuilder::new().build_recorder().handle(),
         now: || NOW,
     });
@@ -51,7 +53,7 @@ pub async fn serve(setup: Setup) -> Server {
     let url = listener.url();
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(listener.serve(routes.router(), stopped));
-    Server { url, log, routes, stop, serving, _folder: folder }
+    Server { url, log, routes, sink, stop, serving, _folder: folder }
 }
 
 impl Server {

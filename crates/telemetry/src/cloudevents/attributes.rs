@@ -11,6 +11,10 @@ use super::time::EventTime;
 /// The attributes that must be there.
 const REQUIRED: [&str; 4] = ["specversion", "id", "source", "type"];
 
+/// The longest `type` that is taken, in bytes as a URL writes it: the lake makes a folder `type=…` of it, whose name may
+/// have 255 on common file systems.
+const LONGEST_TYPE: usize = 200;
+
 /// Extensions whose value may be a list of texts; the format knows no lists, and vendors send one.
 const TEXT_LISTS: [&str; 1] = ["tags"];
 
@@ -61,6 +65,7 @@ pub(super) fn kind_of(raw: &RawValue) -> &'static str {
 /// The attributes of an event until all of them have been seen.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
+    takes_long_types: bool,
     spec_version: Option<String>,
     id: Option<String>,
     source: Option<String>,
@@ -74,6 +79,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// Returns the draft of an event that was taken in before, also by a version that took a `type` of any length.
+    pub(super) fn taken() -> Self {
+        Self { takes_long_types: true, ..Self::default() }
+    }
+
     /// Takes the attribute `name`, which was not given before.
     pub(super) fn set(&mut self, name: &str, value: Value<'_>) -> Result<(), EventError> {
         check_name(name)?;
@@ -90,7 +100,13 @@ impl Draft {
             }
             "id" => self.id = Some(text_of(name, value)?),
             "source" => self.source = Some(uri_of(name, value)?),
-            "type" => self.kind = Some(text_of(name, value)?),
+            "type" => {
+                let text = text_of(name, value)?;
+                if !self.takes_long_types {
+                    check_type(&text)?;
+                }
+                self.kind = Some(text);
+            }
             "subject" => self.subject = Some(text_of(name, value)?),
             "time" => self.time = Some(time_of(value)?),
             "datacontenttype" => self.data_content_type = Some(content_type_of(name, value)?),
@@ -147,6 +163,20 @@ fn check_name(name: &str) -> Result<(), EventError> {
     let hint = if near.is_empty() { String::new() } else { format!(", such as `{near}`") };
     let reason = format!("cannot be the name of an attribute: small letters and digits were expected{hint}");
     Err(EventError::of_attribute(name, reason))
+}
+
+/// Refuses a `type` that no folder can be named after.
+pub(crate) fn check_type(kind: &str) -> Result<(), EventError> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let length: usize = kind.as_bytes().iter().map(|byte| if is_plain(byte) { 1 } else { 3 }).sum();
+    if length <= LONGEST_TYPE {
+        return Ok(());
+    }
+    let expected = format!(
+        "of at most {LONGEST_TYPE} bytes as a URL writes it (a letter, a digit and each of `-_.~` is one, each other byte \
+         is three), because folders are named after it"
+    );
+    Err(wrong("type", &expected, &format!("{length} in `{}`", shortened(kind))))
 }
 
 fn text_of(name: &str, value: Value<'_>) -> Result<String, EventError> {

@@ -12,9 +12,11 @@ mod structured;
 mod time;
 mod write;
 
+pub(crate) use attributes::check_type;
 pub use binary::{Attributes, from_binary};
 pub use error::{EventError, Place};
 pub use event::{Event, Payload, is_json};
+pub(crate) use structured::from_taken_json;
 pub use structured::{BatchElement, from_batch, from_json};
 pub use time::{EventTime, TimeError};
 

@@ -27,9 +27,18 @@ pub struct BatchElement<'a> {
 
 /// Reads one event.
 pub fn from_json(body: &[u8]) -> Result<Event, EventError> {
+    one(body, Draft::default())
+}
+
+/// Reads an event that was taken in before: what later versions do not take any more is no damage.
+pub(crate) fn from_taken_json(body: &[u8]) -> Result<Event, EventError> {
+    one(body, Draft::taken())
+}
+
+fn one(body: &[u8], draft: Draft) -> Result<Event, EventError> {
     let text = text_of(body)?;
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
-    event_of(text, raw.get())
+    event_of(text, raw.get(), draft)
 }
 
 /// Reads a list of events; what is no list at all is refused as a whole, and one that is broken off too.
@@ -42,7 +51,8 @@ pub fn from_batch(body: &[u8]) -> Result<Vec<BatchElement<'_>>, EventError> {
     }
     let elements: Vec<&RawValue> = serde_json::from_str(whole.get()).map_err(|error| syntax(text, &error))?;
     let numbered = elements.into_iter().enumerate();
-    Ok(numbered.map(|(index, raw)| BatchElement { index, raw: raw.get(), event: event_of(text, raw.get()) }).collect())
+    let event = |raw: &RawValue| event_of(text, raw.get(), Draft::default());
+    Ok(numbered.map(|(index, raw)| BatchElement { index, raw: raw.get(), event: event(raw) }).collect())
 }
 
 fn text_of(body: &[u8]) -> Result<&str, EventError> {
@@ -65,15 +75,14 @@ fn offset(text: &str, part: &str) -> usize {
     (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
 }
 
-/// Reads the event `object`, which is a piece of `text`.
-fn event_of(text: &str, object: &str) -> Result<Event, EventError> {
+/// Reads the event `object`, which is a piece of `text`, into `draft`.
+fn event_of(text: &str, object: &str, mut draft: Draft) -> Result<Event, EventError> {
     let start = Place::in_text(text, offset(text, object));
     if !object.starts_with('{') {
         let raw: &RawValue = serde_json::from_str(object).expect("a piece of JSON is JSON");
         return Err(EventError::new(format!("an event must be an object, found {}", kind_of(raw))).at(start));
     }
     let members = members(object).map_err(|error| syntax(text, &error))?;
-    let mut draft = Draft::default();
     let mut seen = HashSet::new();
     let (mut data, mut base64) = (None, None);
     for (name, raw) in &members {

@@ -3,7 +3,7 @@
 //! The bytes are a stored format: the first one is its number. A refused element is logged like an event, so that it is
 //! as durable when its sender gets an answer.
 
-use crate::cloudevents::{Event, Payload, from_json};
+use crate::cloudevents::{Event, Payload, from_taken_json};
 
 /// The number of the format that is written.
 const FORMAT: u8 = 1;
@@ -107,7 +107,7 @@ pub fn decode(entry: &[u8]) -> Result<Vec<Record>, RecordError> {
 fn arrival(rest: &mut &[u8]) -> Result<Arrival, RecordError> {
     let received_micros = i64::from_le_bytes(*take(rest)?);
     let key = text(rest)?;
-    let mut event = from_json(take_field(rest)?).map_err(|error| damaged(&error.to_string()))?;
+    let mut event = from_taken_json(take_field(rest)?).map_err(|error| damaged(&error.to_string()))?;
     if !key.is_empty() {
         event.data = Payload::Stored { key };
     }

@@ -3,8 +3,6 @@
 //! Invariant: the log forgets nothing that the lake does not have. The lake's position says what it has, so that a crash
 //! between the two costs a second look and nothing else.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pintail_engine::fault::FaultPoint;
@@ -14,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::{Batch, Due, FlushPolicy, LandError, Landed, Sink, SourceName, due};
+use crate::cloudevents::check_type;
 use crate::log::{Log, LogError, LogPosition, Record, decode};
 use crate::raw::{LayoutError, RawTable};
 
@@ -45,20 +44,39 @@ pub enum LogSinkError {
     },
 }
 
+/// How the lake has taken the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LakeState {
+    /// It takes what is sent.
+    #[default]
+    Well,
+    /// It is busy or away: what waits lands when it is back.
+    Away,
+    /// It refuses, and will do so until somebody has mended something.
+    Refuses,
+}
+
 /// What others may know of a sink.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SinkStatus {
-    is_stuck: Arc<AtomicBool>,
+    state: watch::Sender<LakeState>,
+}
+
+impl Default for SinkStatus {
+    fn default() -> Self {
+        Self { state: watch::Sender::new(LakeState::default()) }
+    }
 }
 
 impl SinkStatus {
-    /// Returns whether the last try to write the lake has failed.
-    pub fn is_stuck(&self) -> bool {
-        self.is_stuck.load(Ordering::Relaxed)
+    /// Returns how the lake has taken the last batch.
+    pub fn lake(&self) -> LakeState {
+        *self.state.borrow()
     }
 
-    fn set(&self, is_stuck: bool) {
-        self.is_stuck.store(is_stuck, Ordering::Relaxed);
+    /// Says how the lake has taken a batch.
+    pub fn set(&self, state: LakeState) {
+        self.state.send_replace(state);
     }
 }
 
@@ -118,32 +136,39 @@ impl LogSink {
         let mut batch = Batch::default();
         for entry in entries {
             let place = |index: usize| format!("log {} entry {} record {index}", self.log.id(), entry.position.0);
-            let letter = |position, part, reason, raw| DeadLetter {
-                origin: self.sink.name().origin.clone(),
-                position,
-                part,
-                reason,
-                raw,
-                decoder: None,
-            };
             match decode(&entry.body) {
                 Ok(records) => {
                     for (index, record) in records.into_iter().enumerate() {
-                        match record {
-                            Record::Event(arrival) => {
-                                batch.arrivals.push(arrival);
-                                batch.positions.push(place(index));
-                            }
-                            Record::Refused(refused) => {
-                                batch.letters.push(letter(place(index), refused.part, refused.reason, refused.raw));
-                            }
-                        }
+                        self.put(&mut batch, place(index), record);
                     }
                 }
-                Err(error) => batch.letters.push(letter(place(0), None, error.to_string(), entry.body)),
+                Err(error) => batch.letters.push(self.letter(place(0), None, error.to_string(), entry.body)),
             }
         }
         Ok(batch)
+    }
+
+    fn put(&self, batch: &mut Batch, place: String, record: Record) {
+        match record {
+            Record::Event(arrival) => match check_type(&arrival.event.kind) {
+                Ok(()) => {
+                    batch.arrivals.push(arrival);
+                    batch.positions.push(place);
+                }
+                // An earlier version has taken it in.
+                Err(error) => {
+                    let raw = arrival.event.to_json().into_bytes();
+                    batch.letters.push(self.letter(place, None, error.to_string(), raw));
+                }
+            },
+            Record::Refused(refused) => {
+                batch.letters.push(self.letter(place, refused.part, refused.reason, refused.raw));
+            }
+        }
+    }
+
+    fn letter(&self, position: String, part: Option<String>, reason: String, raw: Vec<u8>) -> DeadLetter {
+        DeadLetter { origin: self.sink.name().origin.clone(), position, part, reason, raw, decoder: None }
     }
 
     /// Lands what comes until `stop` says so, and then the rest. It ends by itself only when going on would be wrong:
@@ -157,12 +182,13 @@ impl LogSink {
             let wait = match due(&self.policy, &self.log.pending(self.at), now_micros(), is_stopping) {
                 Due::Flush => match self.flush() {
                     Ok(_) => {
-                        self.status.set(false);
+                        self.status.set(LakeState::Well);
                         pause = Duration::from_millis(200);
                         continue;
                     }
                     Err(LogSinkError::Land(error @ (LandError::Later(_) | LandError::Refused(_)))) => {
-                        self.status.set(true);
+                        let is_refused = matches!(error, LandError::Refused(_));
+                        self.status.set(if is_refused { LakeState::Refuses } else { LakeState::Away });
                         tracing::error!(error = &error as &dyn std::error::Error, "the lake takes no events");
                         if is_stopping {
                             // What waits is durable, and lands at the next start.

@@ -23,7 +23,7 @@ use pintail_streams::{Commit, Move, Outcome, PositionTable, Writer, commit, posi
 
 pub use decide::{Due, FlushPolicy, due};
 pub use isolate::{Diagnosis, isolate};
-pub use log_sink::{LogSink, LogSinkError, SinkStatus};
+pub use log_sink::{LakeState, LogSink, LogSinkError, SinkStatus};
 
 use crate::log::Arrival;
 use crate::raw::{self, LayoutError, ROW_NUMBER, RawTable};
@@ -262,7 +262,7 @@ fn condition_without(rows: &[usize]) -> String {
 }
 
 fn is_about_rows(error: &EngineError) -> bool {
-    error.failure().is_some_and(|failure| failure.message.is_about_values())
+    error.failure().is_some_and(|failure| failure.message.is_about_values() || failure.message.is_name_too_long())
 }
 
 /// A few tries at once; who calls decides about longer waits.

@@ -2,8 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pintail_telemetry::log::{Record, Refusal};
-use pintail_telemetry::sink::LogSinkError;
+use pintail_streams::PositionTable;
+use pintail_telemetry::log::{LogPosition, Record, Refusal};
+use pintail_telemetry::raw::RawTable;
+use pintail_telemetry::sink::{Batch, LakeState, LogSinkError, Sink, SourceName};
+use pintail_testkit::wait_until;
 use tokio::sync::watch;
 
 use crate::harness::{On, Place, event, foreign, on_both, rows};
@@ -135,6 +138,66 @@ fn a_flush_takes_whole_requests_up_to_its_limits() {
     // Two requests are more than the hundred rows of a flush.
     let flushed: Vec<u64> = std::iter::from_fn(|| sink.flush().unwrap()).map(|landed| landed.rows).collect();
     assert_eq!(flushed, [60, 60, 60]);
+}
+
+/// Returns an event as an earlier version took it in.
+fn event_of_type(id: &str, kind: String) -> Record {
+    let Record::Event(mut arrival) = event(id, "") else { unreachable!() };
+    arrival.event.kind = kind;
+    Record::Event(arrival)
+}
+
+#[test]
+fn a_type_that_is_no_name_of_a_folder_and_is_in_the_log_is_a_dead_letter() {
+    let place = Place::new(On::Sqlite);
+    let log = place.log("log");
+    place.append(&log, &[event("1", ""), event_of_type("long", "t".repeat(300)), event("2", "")]);
+    let mut sink = place.sink(&log);
+    let landed = sink.flush().unwrap().unwrap();
+    assert_eq!((landed.rows, landed.letters), (2, 1));
+    drop(sink);
+    let letters = "SELECT position, reason, decode(raw) LIKE '%\"long\"%' FROM lake._pintail.dead_letters";
+    let letters = rows(&place.writer(), letters);
+    let expected = format!("log {} entry 1 record 1|`type` must be of at most 200 bytes", log.id());
+    assert!(letters.len() == 1 && letters[0].starts_with(&expected) && letters[0].ends_with("|true"), "{letters:?}");
+}
+
+#[test]
+fn a_row_for_which_no_file_can_be_made_is_a_dead_letter_also_as_the_first_of_many() {
+    let place = Place::new(On::Sqlite);
+    let name =
+        SourceName { position: PositionTable::source("test"), source: "test".to_owned(), origin: "test".to_owned() };
+    let (sink, at) = Sink::open(place.writer(), RawTable::default(), name, "0").unwrap();
+    let mut batch = Batch::default();
+    let long = event_of_type("long", "t".repeat(300));
+    for (number, record) in std::iter::once(long).chain((1..300).map(|id| event(&id.to_string(), ""))).enumerate() {
+        let Record::Event(arrival) = record else { unreachable!() };
+        batch.arrivals.push(arrival);
+        batch.positions.push(format!("message {number}"));
+    }
+    let landed = sink.land(&at, "1", batch).unwrap();
+    assert_eq!((landed.rows, landed.letters), (299, 1));
+    let letters = "SELECT position, reason LIKE '%File name too long%' FROM lake._pintail.dead_letters";
+    assert_eq!(rows(sink.writer(), letters), ["message 0|true"]);
+}
+
+#[test]
+fn a_lake_that_refuses_everything_is_said_and_condemns_nothing() {
+    let place = Place::new(On::Sqlite);
+    let log = place.log("log");
+    let sink = place.sink(&log);
+    let status = sink.status();
+    foreign(&place.writer(), "ALTER TABLE lake.main.raw_events RENAME COLUMN producer TO maker");
+    place.append(&log, &(0..100).map(|id| event(&id.to_string(), "")).collect::<Vec<_>>());
+    let (stop, stopped) = watch::channel(false);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| sink.run(stopped));
+        wait_until("it is said", || running.is_finished() || status.lake() == LakeState::Refuses);
+        stop.send_replace(true);
+        running.join().unwrap().unwrap_err();
+    });
+    assert_eq!(rows(&place.writer(), "SELECT count(*) FROM lake._pintail.dead_letters"), ["0"]);
+    assert_eq!(log.pending(LogPosition(0)).records, 100);
 }
 
 #[test]

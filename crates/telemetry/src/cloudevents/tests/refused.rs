@@ -51,6 +51,23 @@ fn an_attribute_has_its_place_what_was_expected_and_what_is_there() {
 }
 
 #[test]
+fn a_type_is_bounded_by_what_a_folder_may_be_called() {
+    let with_type = |kind: &str| format!(r#"{{"specversion":"1.0","id":"1","source":"s","type":"{kind}"}}"#);
+    for kind in ["t".repeat(200), "é".repeat(33), "-_.~".repeat(50)] {
+        assert_eq!(read(&with_type(&kind)).unwrap().kind, kind);
+    }
+    for kind in ["t".repeat(201), "é".repeat(34), "/".repeat(67)] {
+        assert!(read(&with_type(&kind)).unwrap_err().contains("must be of at most 200 bytes"), "{kind}");
+    }
+    check(
+        &with_type(&"t".repeat(300)),
+        expect![
+            "line 1, column 51: `type` must be of at most 200 bytes as a URL writes it (a letter, a digit and each of `-_.~` is one, each other byte is three), because folders are named after it, found 300 in `tttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt…`"
+        ],
+    );
+}
+
+#[test]
 fn a_name_that_cannot_be_has_the_nearest_that_can() {
     check(
         &with(r#""MyExt":"x""#),
