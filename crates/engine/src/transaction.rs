@@ -9,7 +9,7 @@ use pintail_core::sql::{Ident, Literal, Statement};
 
 use crate::classify::ErrorClass;
 use crate::error::EngineError;
-use crate::lake::{self, Commit, Concern};
+use crate::lake::{self, Commit, Concern, Settled};
 use crate::postgres;
 use crate::session::Session;
 
@@ -81,10 +81,13 @@ impl<'a> WriteTransaction<'a> {
         match (found, sent) {
             (Ok(Some(snapshot)), Ok(())) => Ok(snapshot),
             // DuckLake takes a COMMIT without an answer for a failed one, and removes the files that it had written.
-            (Ok(Some(snapshot)), Err(error)) => match lake::settle_lost(self.session, &self.alias, snapshot)? {
-                lake::Settled::Whole => Ok(snapshot),
-                lake::Settled::Undone => Err(EngineError::TakenBack { snapshot, source: Box::new(error) }),
-                lake::Settled::Broken(file) => Err(EngineError::FilesLost { snapshot, file }),
+            (Ok(Some(snapshot)), Err(error)) => match self.settle(snapshot) {
+                Ok(Settled::Whole) => Ok(snapshot),
+                Ok(Settled::Undone) => Err(EngineError::TakenBack { snapshot, source: Box::new(error) }),
+                Ok(Settled::Broken(file)) => Err(EngineError::FilesLost { snapshot, file }),
+                Err(source) => {
+                    Err(EngineError::OutcomeUnknown { attempt: words.attempt.to_string(), source: Box::new(source) })
+                }
             },
             (Ok(None), Err(error)) => Err(error),
             (Ok(None), Ok(())) => Err(EngineError::NotCommitted { attempt: words.attempt.to_string() }),
@@ -92,6 +95,12 @@ impl<'a> WriteTransaction<'a> {
                 Err(EngineError::OutcomeUnknown { attempt: words.attempt.to_string(), source: Box::new(source) })
             }
         }
+    }
+
+    /// Looks whether a stored commit has its files, and again for a while: before that is known nothing may be repeated.
+    fn settle(&self, snapshot: SnapshotId) -> Result<Settled, EngineError> {
+        let settle = || lake::settle_lost(self.session, &self.alias, snapshot);
+        settle.retry(postgres::patience()).when(|error: &EngineError| error.class() == ErrorClass::Transient).call()
     }
 
     /// Looks the attempt up, and again for a while when the catalog's server does not answer: nothing may be repeated

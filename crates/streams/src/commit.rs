@@ -118,6 +118,20 @@ pub fn make_table(writer: &Writer, schema: &str, table: &str, statements: &[Stat
     make.retry(patience()).when(may_pass).call()
 }
 
+/// Sends statements that make or drop tables in one commit, which nobody's position is part of.
+pub fn change_tables(writer: &Writer, message: &str, statements: &[Statement]) -> Result<(), EngineError> {
+    let change = || {
+        let lane = writer.lake().lane();
+        let _pass = lane.enter_within(writer.faults().patience(), &|| false)?;
+        let transaction = WriteTransaction::begin(writer.session(), writer.alias())?;
+        writer.session().run_all(statements)?;
+        let attempt = new_attempt();
+        let text = json!({"pintail": 1, "entries": [], "stream": {"attempt": attempt}}).to_string();
+        transaction.commit(&CommitWords { attempt: &attempt, message, extra_info: &text }, || {}).map(drop)
+    };
+    change.retry(patience()).when(may_pass).call()
+}
+
 /// Commits what `work` writes together with the move of the position. `tell` says, for the lake's history, what was done.
 ///
 /// `work` runs inside the transaction; it writes one lake, and temp tables that exist already may be read.

@@ -56,6 +56,9 @@ pub struct Position {
     pub token: i64,
     /// When the row was last written, in microseconds since 1970 UTC.
     pub updated_micros: i64,
+    /// Whether it is elsewhere than where it began: until then nothing is known to be consumed, also when some of the first
+    /// span has landed.
+    pub has_moved: bool,
 }
 
 /// Returns the position, or `None` when the stream has never begun.
@@ -68,9 +71,16 @@ pub fn read_in(session: &Session, alias: &str, table: &PositionTable) -> Result<
     if is_absent_in(session, alias, table)? {
         return Ok(None);
     }
-    let sql = format!("SELECT position, source, token, epoch_us(updated_at) FROM {} LIMIT 2", table.relation(alias));
+    let sql =
+        format!("SELECT position, source, token, epoch_us(updated_at), moved FROM {} LIMIT 2", table.relation(alias));
     let mut rows = session.rows("read the position", &sql, |row| {
-        Ok(Position { at: row.get(0)?, source: row.get(1)?, token: row.get(2)?, updated_micros: row.get(3)? })
+        Ok(Position {
+            at: row.get(0)?,
+            source: row.get(1)?,
+            token: row.get(2)?,
+            updated_micros: row.get(3)?,
+            has_moved: row.get(4)?,
+        })
     })?;
     match rows.len() {
         1 => Ok(rows.pop()),
@@ -95,7 +105,8 @@ fn is_absent_in(session: &Session, alias: &str, table: &PositionTable) -> Result
 pub(crate) fn create(alias: &str, table: &PositionTable, at: &str, source: &str) -> Statement {
     let sql = formatdoc! {"
         CREATE TABLE {table} AS
-        SELECT {at}::VARCHAR AS position, {source}::VARCHAR AS source, 0::BIGINT AS token, now() AS updated_at",
+        SELECT {at}::VARCHAR AS position, {source}::VARCHAR AS source, 0::BIGINT AS token, now() AS updated_at,
+               false AS moved",
         table = table.relation(alias),
         at = Literal::new(at),
         source = Literal::new(source),
@@ -120,7 +131,7 @@ pub struct Move<'a> {
 pub(crate) fn swap(alias: &str, table: &PositionTable, change: &Move<'_>) -> Statement {
     let sql = formatdoc! {"
         UPDATE {table}
-        SET position = {to}, token = {token}, updated_at = now()
+        SET position = {to}, token = {token}, updated_at = now(), moved = moved OR position <> {to}
         WHERE position = {from} AND source = {source} AND token <= {token}",
         table = table.relation(alias),
         to = Literal::new(change.to),
@@ -129,4 +140,19 @@ pub(crate) fn swap(alias: &str, table: &PositionTable, change: &Move<'_>) -> Sta
         token = change.token,
     };
     Statement::new("move the position", sql)
+}
+
+/// Returns the statement that sets a position that was `from` anew, also in another source.
+pub(crate) fn set(alias: &str, table: &PositionTable, from: &str, change: &Move<'_>) -> Statement {
+    let sql = formatdoc! {"
+        UPDATE {table}
+        SET position = {to}, source = {source}, token = {token}, updated_at = now(), moved = true
+        WHERE position = {from}",
+        table = table.relation(alias),
+        to = Literal::new(change.to),
+        source = Literal::new(change.source),
+        from = Literal::new(from),
+        token = change.token,
+    };
+    Statement::new("set the position anew", sql)
 }

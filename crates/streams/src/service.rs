@@ -42,6 +42,9 @@ impl Stop {
 /// How often rows whose time is over are looked for.
 const RETIRE_EVERY: Duration = Duration::from_secs(3_600);
 
+/// The pause after a pass that another process got in the way of.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// How long it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -143,13 +146,9 @@ fn session(
             return Ok(Ended::Stopped);
         }
         let is_due = retired.is_none_or(|at| RETIRE_EVERY <= at.elapsed());
-        if let (true, Some(retention)) = (is_due, spec.retention) {
-            let kept = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
-            let rows = consumer.retire(system_now().saturating_sub(kept))?;
+        if is_due && mode != Mode::Once {
+            retire(&mut consumer, spec, tell)?;
             retired = Some(Instant::now());
-            if 0 < rows {
-                tell(Event::Retired(rows));
-            }
         }
         let pass = consumer.pass()?;
         *failing = Failing::default();
@@ -157,15 +156,31 @@ fn session(
             Pass::Landed(landed) => tell(Event::Landed(landed)),
             Pass::Idle => tell(Event::Idle),
             Pass::NoSource => tell(Event::NoSource),
+            // Somebody else has written; at once it would only be in the way.
+            Pass::Again if stop.wait(AGAIN) => return Ok(Ended::Stopped),
             Pass::Again => {}
         }
         if matches!(pass, Pass::Idle | Pass::NoSource) {
-            let Mode::Follow { poll, .. } = mode else { return Ok(Ended::Done) };
+            let Mode::Follow { poll, .. } = mode else {
+                retire(&mut consumer, spec, tell)?;
+                return Ok(Ended::Done);
+            };
             if stop.wait(poll) {
                 return Ok(Ended::Stopped);
             }
         }
     }
+}
+
+/// Deletes the decoded rows whose time is over, where the consumer has a retention.
+fn retire(consumer: &mut Consumer<'_>, spec: &Spec, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), PassError> {
+    let Some(retention) = spec.retention else { return Ok(()) };
+    let kept = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+    let rows = consumer.retire(system_now().saturating_sub(kept))?;
+    if 0 < rows {
+        tell(Event::Retired(rows));
+    }
+    Ok(())
 }
 
 /// Failures in a row.

@@ -68,6 +68,11 @@ pub fn run(args: &MaintainArgs, app: &App) -> Result<Exit, Failure> {
     metrics::show_at(args.metrics)?;
     let pintail = app.open_for_question()?;
     let every = every.unwrap_or(pintail.project().project.config.maintain.every);
+    if every < Duration::from_secs(1) {
+        return Err(
+            Failure::usage("the time between two rounds is at least a second").with_hint("such as `--every 15m`")
+        );
+    }
     let mut failures = 0;
     loop {
         match once(args, &pintail, app) {

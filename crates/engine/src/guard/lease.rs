@@ -118,6 +118,17 @@ impl Guard {
         })
     }
 
+    /// Makes every token that is given from now on greater than `least`, for a guard that was lost and counts anew.
+    pub async fn raise_tokens(&self, least: i64) -> Result<(), GuardError> {
+        let sql = format!("UPDATE {} SET last = $1 WHERE last < $1", self.table("token"));
+        let raise = || async {
+            on_pool!(&self.database, |pool| {
+                sqlx::query(sqlx::AssertSqlSafe(sql.clone())).bind(least).execute(pool).await.map(|_| ())
+            })
+        };
+        self.patiently(raise).await.map_err(self.database("raise the fencing tokens"))
+    }
+
     /// Returns whether `lease` is still ours.
     pub async fn holds(&self, lease: &Lease) -> Result<bool, GuardError> {
         let sql = format!("SELECT count(*) > 0 FROM {} WHERE token = $1 AND owner = $2", self.table("lease"));

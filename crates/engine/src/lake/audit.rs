@@ -78,9 +78,14 @@ fn data_path(alias: &str) -> String {
 fn known_files(alias: &str) -> String {
     let metadata = metadata(alias);
     // A table that was renamed has several rows of one id; its folder stays that of the first.
-    let part = |table: &str| {
+    let shown_deletions = format!(
+        "f.end_snapshot IS NULL AND EXISTS (SELECT 1 FROM {metadata}.ducklake_data_file d
+             WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL)"
+    );
+    // A file of deletions does not end when its data file does.
+    let part = |table: &str, is_shown: &str| {
         format!(
-            "SELECT s.schema_name, t.table_name, f.end_snapshot IS NULL AND t.end_snapshot IS NULL AS is_live,
+            "SELECT s.schema_name, t.table_name, {is_shown} AND t.end_snapshot IS NULL AS is_live,
                  CASE WHEN f.path_is_relative::BOOLEAN THEN
                      CASE WHEN t.path_is_relative::BOOLEAN THEN
                          CASE WHEN s.path_is_relative::BOOLEAN THEN base.value || s.path ELSE s.path END || t.path
@@ -97,8 +102,8 @@ fn known_files(alias: &str) -> String {
     };
     format!(
         "SELECT schema_name, table_name, file, bool_or(is_live) FROM ({} UNION ALL {}) GROUP BY ALL ORDER BY ALL",
-        part("ducklake_data_file"),
-        part("ducklake_delete_file")
+        part("ducklake_data_file", "f.end_snapshot IS NULL"),
+        part("ducklake_delete_file", &shown_deletions)
     )
 }
 
@@ -110,7 +115,8 @@ pub fn miscounted(session: &Session, alias: &str) -> Result<Vec<Miscounted>, Eng
              (SELECT coalesce(sum(f.record_count), 0) FROM {metadata}.ducklake_data_file f
               WHERE f.table_id = t.table_id AND f.end_snapshot IS NULL)::BIGINT
            - (SELECT coalesce(sum(d.delete_count), 0) FROM {metadata}.ducklake_delete_file d
-              WHERE d.table_id = t.table_id AND d.end_snapshot IS NULL)::BIGINT
+              JOIN {metadata}.ducklake_data_file f USING (data_file_id)
+              WHERE d.table_id = t.table_id AND d.end_snapshot IS NULL AND f.end_snapshot IS NULL)::BIGINT
          FROM {metadata}.ducklake_table t JOIN {metadata}.ducklake_schema s USING (schema_id)
          WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL ORDER BY ALL"
     );

@@ -11,6 +11,7 @@ use pintail_core::sql::Literal;
 use super::metadata;
 use crate::error::EngineError;
 use crate::session::Session;
+use crate::transaction::roll_back;
 
 /// What became of a stored commit whose answer was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,11 @@ pub fn settle_lost(session: &Session, alias: &str, snapshot: SnapshotId) -> Resu
         return Ok(Settled::Broken(file));
     }
     tracing::warn!(%snapshot, file, "the files of a commit whose answer was lost are gone; the commit is taken back");
-    session.batch("take a commit without files back", &take_back(alias, snapshot))?;
+    if let Err(error) = session.batch("take a commit without files back", &take_back(alias, snapshot)) {
+        // Its own transaction: half of it must not stay open.
+        roll_back(session);
+        return Err(error);
+    }
     Ok(Settled::Undone)
 }
 

@@ -149,6 +149,12 @@ impl Pintail {
         let session = slot.session()?;
         let _watch = self.cancel.watch(slot.number, &session);
         crate::executors::duckdb::prepare_session(&session, &ctx, &job, script, None)?;
+        if let Some(lake) = script.header.stream.as_ref().and_then(|stream| stream.value.asset.lake())
+            && let (Some(location), Some(pin)) = (self.lakes.get(lake), seen.heads.get(lake))
+        {
+            slot.attach_existing(location)?;
+            crate::executors::duckdb::preview_stream(&session, script, location, *pin)?;
+        }
         let sent = rewrite(&script.text, query, &ReadAs::PINNED, job.step.partition.as_ref());
         let (before, after) = ("SELECT * FROM (\n", format!("\n) LIMIT {limit}"));
         let result = session.query("preview the query", &format!("{before}{}{after}", sent.sql)).map_err(|error| {

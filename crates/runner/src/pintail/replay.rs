@@ -177,6 +177,17 @@ impl Pintail {
                 message: format!("the store names `{}`, which is no asset: {error}", made.asset),
             })?;
             let script = self.project.script(&step.step.script);
+            if script.is_some_and(|script| script.header.stream.is_some()) {
+                // What came in one pass is not what comes in another; its versions are compared by `diff`.
+                if only.is_some() {
+                    let message = format!(
+                        "`{}` consumes a stream, so a past pass of it cannot be computed again; `pintail diff` compares its versions",
+                        step.step.script
+                    );
+                    return Err(RunnerError::Usage { message });
+                }
+                continue;
+            }
             let is_increment = script.is_some_and(|script| script.increment_column().is_some());
             past.push(Past { step: step.clone(), made, asset, snapshot, is_increment });
         }

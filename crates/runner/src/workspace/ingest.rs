@@ -24,6 +24,8 @@ pub struct IngestConfig {
     pub table: String,
     /// Where HTTP is listened on.
     pub listen: SocketAddr,
+    /// Whether everybody may send from anywhere, as `open` says.
+    pub open: bool,
     /// Who may send; everybody when there are none and clients need no certificate.
     pub tokens: Vec<SecretString>,
     /// TLS, when there is a certificate.
@@ -52,6 +54,14 @@ pub struct IngestConfig {
     pub nats: Option<NatsConfig>,
     /// Kafka as a source.
     pub kafka: Option<KafkaConfig>,
+}
+
+impl IngestConfig {
+    /// Returns whether `address` may be listened on: one that others reach needs a guard, or a word that none is meant.
+    pub fn may_listen_on(&self, address: &SocketAddr) -> bool {
+        let needs_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        address.ip().is_loopback() || self.open || needs_certificate || !self.tokens.is_empty()
+    }
 }
 
 /// Files of TLS, in PEM.
@@ -102,6 +112,7 @@ impl IngestConfig {
             schema: "main".to_owned(),
             table: "raw_events".to_owned(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            open: false,
             tokens: Vec::new(),
             tls: None,
             body_limit: ByteSize(32 << 20),

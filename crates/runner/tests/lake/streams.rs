@@ -107,6 +107,54 @@ fn a_stream_begins_with_the_next_change_unless_it_says_otherwise_and_a_full_refr
 }
 
 #[test]
+fn a_source_that_was_made_anew_is_refused_until_a_full_refresh() {
+    let folder = with_orders(APPEND);
+    insert(&folder, "(1, 50)");
+    folder.run_all().assert_good();
+    foreign(&folder.open(), "DROP TABLE orders");
+    foreign(&folder.open(), "CREATE TABLE orders AS SELECT 7::BIGINT AS id, 70::BIGINT AS amount");
+    let told = folder.run_all();
+    let text = folder.told_of(&told, "big");
+    assert!(text.contains("was made anew") && text.contains("--full-refresh"), "{text}");
+    folder.run(&refreshed()).assert_good();
+    assert_eq!(folder.query("SELECT id FROM big"), ["7"]);
+    insert(&folder, "(8, 80)");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM big ORDER BY id"), ["7", "8"]);
+}
+
+#[test]
+fn a_preview_shows_what_would_be_taken_next_and_takes_nothing() {
+    let folder = with_orders(APPEND);
+    insert(&folder, "(1, 50)");
+    folder.run_all().assert_good();
+    insert(&folder, "(2, 60)");
+    for _ in 0..2 {
+        let rows = folder.open().preview("big", None, 10).unwrap().text_rows().unwrap();
+        let ids: Vec<&str> = rows.iter().filter_map(|row| row[0].as_deref()).collect();
+        assert_eq!(ids, ["2"]);
+    }
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM big ORDER BY id"), ["1", "2"]);
+}
+
+#[test]
+fn a_guard_that_was_lost_does_not_stop_a_stream() {
+    let folder = with_orders(APPEND);
+    for id in 0..3 {
+        insert(&folder, &format!("({id}, 50)"));
+        folder.run_all().assert_good();
+    }
+    for ending in ["", "-wal", "-shm"] {
+        // What is not there, as on Postgres, need not go.
+        let _ = std::fs::remove_file(folder.path().join(format!(".pintail/main.sqlite.guard.sqlite{ending}")));
+    }
+    insert(&folder, "(3, 50)");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT count(*) FROM big"), ["4"]);
+}
+
+#[test]
 fn a_limit_takes_a_part_and_the_next_run_goes_on() {
     let folder = with_orders(&APPEND.replace("start=earliest", "start=0 batch_rows=2"));
     for id in 1..=3 {

@@ -93,6 +93,11 @@ impl Refused {
         Self::new(StatusCode::BAD_REQUEST, "broken_off", format!("the body was broken off: {error}"))
     }
 
+    pub(super) fn fault() -> Self {
+        let message = "reading the body panicked, which is a fault of Pintail; nothing of this request was kept";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", message)
+    }
+
     pub(super) fn busy() -> Self {
         let message = "too many bytes are being received; nothing of this request was kept, send it again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)

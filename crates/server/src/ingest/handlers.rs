@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,9 @@ use serde_json::json;
 use super::answer::{Accepted, Refused, RefusedElement};
 use super::mode::{Content, Element, content};
 use super::{Shared, body};
+
+/// Reading a body of this size takes as long as a few hundred small requests.
+const LARGE: usize = 256 << 10;
 
 /// Takes events and answers when they are durable.
 pub(super) async fn receive(
@@ -30,7 +33,8 @@ pub(super) async fn receive(
     let (bytes, _room) = body::read(&shared, &headers, body).await?;
     let received_micros = (shared.options.now)();
     let event = |event| Record::Event(Arrival { event, received_micros });
-    let (records, refused) = match content(&headers, &bytes)? {
+    let length = bytes.len();
+    let (records, refused) = match read(headers, bytes).await? {
         Content::One(one) => (vec![event(*one)], Vec::new()),
         Content::Batch(elements) => batch(elements, event),
     };
@@ -40,12 +44,21 @@ pub(super) async fn receive(
     }
     metrics::counter!("pintail_ingest_events_total").increment(accepted as u64);
     metrics::counter!("pintail_ingest_bad_elements_total").increment(refused.len() as u64);
-    metrics::counter!("pintail_ingest_bytes_total").increment(bytes.len() as u64);
+    metrics::counter!("pintail_ingest_bytes_total").increment(length as u64);
     metrics::histogram!("pintail_ingest_request_seconds").record(started.elapsed().as_secs_f64());
     // A sender that looks at the status only must see that nothing of its batch was an event.
     let is_all_bad = accepted == 0 && !refused.is_empty();
     let status = if is_all_bad { StatusCode::BAD_REQUEST } else { StatusCode::ACCEPTED };
     Ok((status, Json(Accepted { accepted, refused })).into_response())
+}
+
+/// Reads the events of a request; a large one on a thread of its own, so that it holds up nobody else's.
+async fn read(headers: HeaderMap, bytes: Bytes) -> Result<Content, Refused> {
+    if bytes.len() < LARGE {
+        return content(&headers, &bytes);
+    }
+    let reading = tokio::task::spawn_blocking(move || content(&headers, &bytes));
+    reading.await.unwrap_or_else(|_| Err(Refused::fault()))
 }
 
 /// Returns the records of a batch, and which of its elements are no events.

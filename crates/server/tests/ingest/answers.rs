@@ -208,3 +208,12 @@ async fn headers_without_an_end_are_refused() {
     assert!(!matches!(status, Ok(202)), "{status:?}");
     assert_eq!(server.logged().await, []);
 }
+
+#[tokio::test]
+async fn a_large_batch_is_one_entry_of_the_log() {
+    let server = serve(Setup { log_limit: Some(1 << 30), body_limit: Some(8 << 20), ..Setup::default() }).await;
+    let batch = format!("[{}]", vec![EVENT; 10_000].join(","));
+    assert_eq!(server.post(&[BATCH], &batch).await, (202, json!({"accepted": 10_000})));
+    assert_eq!((server.logged().await.len(), server.log.last_given().0), (10_000, 1));
+    assert_eq!(server.post(&[BATCH], &batch[..batch.len() - 1]).await.0, 400);
+}

@@ -6,7 +6,6 @@ use pintail_core::diagnostic::nearest;
 use pintail_core::id::TableId;
 use pintail_engine::lake;
 
-use super::observe::cursor_of;
 use super::outcome::PassError;
 use super::pass::Consumer;
 use super::source::{Source, table_of};
@@ -28,8 +27,9 @@ impl Consumer<'_> {
         let Some(live) = tables.iter().find(is_source) else { return Ok(None) };
         let start = self.start_of(self.spec.start, live)?;
         let text = self.spec.source_text(&self.writer.lake().name, live.id);
+        // The guard may know a cursor of this name from before: it must not vouch for what this one has not read.
+        self.set_progress(start)?;
         let position = begin_at(self.writer, &self.by(), &self.spec.cursor(), &start.to_string(), &text)?;
-        self.report(cursor_of(&position)?, false)?;
         Ok(Some(position))
     }
 

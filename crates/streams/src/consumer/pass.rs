@@ -22,7 +22,7 @@ use super::write::{self, Existing, StagedWindow, Written};
 use crate::commit::{Commit, Outcome, commit, patience};
 use crate::dead_letter;
 use crate::decoder::Decoder;
-use crate::position::{Move, Position};
+use crate::position::{self, Move, Position};
 use crate::service::Stop;
 use crate::writer::Writer;
 
@@ -81,6 +81,13 @@ impl<'a> Consumer<'a> {
             Ok(ownership) => ownership,
             Err(holder) => return Ok(Err(holder)),
         };
+        // A guard that was lost counts from 0 again, and the cursor knows a greater token: an owner must have the greatest.
+        let known = position::read(writer, &spec.cursor())?.map_or(0, |position| position.token);
+        if ownership.token() <= known {
+            drop(ownership);
+            writer.guard().ask(move |guard| async move { guard.raise_tokens(known).await })?;
+            return Self::open(writer, spec, decoder);
+        }
         writer.faults().reach(FaultPoint::Leased);
         Self::with(writer, spec, decoder, Some(ownership)).map(Ok)
     }
@@ -146,6 +153,27 @@ impl<'a> Consumer<'a> {
         self.ownership.as_ref().map_or(0, Ownership::token)
     }
 
+    /// Returns up to which snapshot the guard vouches that nothing is left to read. What it says beyond the newest snapshot
+    /// is of another copy of the lake, and is taken back.
+    fn vouched(&mut self, position: &Position, head: SnapshotId) -> Result<SnapshotId, PassError> {
+        let vouched = self.reported.as_ref().map_or(SnapshotId(0), |progress| progress.snapshot);
+        if vouched <= head {
+            return Ok(vouched);
+        }
+        let cursor = cursor_of(position)?;
+        self.set_progress(cursor)?;
+        Ok(cursor)
+    }
+
+    /// Tells the guard where this consumer is, also when that is less than it has heard.
+    pub(super) fn set_progress(&mut self, at: SnapshotId) -> Result<(), EngineError> {
+        let progress = self.progress(at);
+        let row = progress.clone();
+        self.writer.guard().ask(|guard| async move { guard.set_progress(&row).await })?;
+        self.reported = Some(progress);
+        Ok(())
+    }
+
     /// Makes one pass.
     pub fn pass(&mut self) -> Result<Pass, PassError> {
         let outcome = self.try_pass();
@@ -171,9 +199,9 @@ impl<'a> Consumer<'a> {
             seen = observe(self.writer.place(), &self.spec, Kinds::Inserts, &position, self.seen)?;
         }
         self.show_lag(&seen);
-        let vouched = self.reported.as_ref().map_or(SnapshotId(0), |progress| progress.snapshot);
+        let vouched = self.vouched(&position, seen.head)?;
         let mut facts = seen.facts(&self.spec, source, vouched);
-        if position.token == 0 {
+        if !position.has_moved {
             // Nothing was ever consumed: what the table holds is all there is to read.
             facts.policy = GapPolicy::Rescan;
         }

@@ -16,8 +16,8 @@ impl Consumer<'_> {
     /// Sets the cursor, also back, and to a table that was made anew; returns where it was and where it is. What has never
     /// begun begins there.
     ///
-    /// Rows that are consumed again are not doubled. The row's token begins anew, so that a gap behind the new place is
-    /// read from the table, as for a consumer that has never run.
+    /// Rows that are consumed again are not doubled. The position counts as one that has not moved, so that a gap behind the
+    /// new place is read from the table, as for a consumer that has never run.
     pub fn reset(&mut self, to: Start) -> Result<(Option<SnapshotId>, SnapshotId), PassError> {
         let Some(found) = position::read(self.writer, &self.spec.cursor())? else {
             self.spec.start = to;
@@ -37,11 +37,14 @@ impl Consumer<'_> {
         let begin_anew = Statement::new(
             "let the position begin anew",
             format!(
-                "UPDATE {} SET source = {}, token = 0",
+                "UPDATE {} SET source = {}, moved = false",
                 self.spec.cursor().relation(self.writer.alias()),
                 Literal::new(source)
             ),
         );
+        // Before the cursor goes back, so that nothing expires, and nothing is vouched for, that it will read again.
+        let told = cursor_of(&found).map_or(place, |cursor| cursor.min(place));
+        self.set_progress(told)?;
         let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };
         let tell = |_: &u64| format!("{}: reset from {} to {at}", self.by(), found.at);
         match commit(self.writer, &asked, |transaction| transaction.run(&begin_anew), tell) {
@@ -49,10 +52,8 @@ impl Consumer<'_> {
             Outcome::Moved { .. } => return Err(PassError::LeaseLost { consumer: self.spec.name.clone() }),
             Outcome::Retry(error) | Outcome::Unknown(error) | Outcome::Refused(error) => return Err(error.into()),
         }
-        let progress = self.progress(place);
-        let row = progress.clone();
-        self.writer.guard().ask(|guard| async move { guard.set_progress(&row).await })?;
-        (self.reported, self.seen) = (Some(progress), SnapshotId(0));
+        self.set_progress(place)?;
+        self.seen = SnapshotId(0);
         Ok((cursor_of(&found).ok(), place))
     }
 
@@ -65,7 +66,14 @@ impl Consumer<'_> {
         Ok(match start {
             Start::Earliest => SnapshotId(live.since.0 - 1),
             Start::Head => lake::head(self.writer.session(), self.writer.alias())?,
-            Start::After(snapshot) => snapshot,
+            Start::After(snapshot) => {
+                let head = lake::head(self.writer.session(), self.writer.alias())?;
+                if head < snapshot {
+                    let detail = format!("snapshot {snapshot} is not there yet: the newest is {head}");
+                    return Err(EngineError::Answer { purpose: "find the place to begin", detail });
+                }
+                snapshot
+            }
         })
     }
 

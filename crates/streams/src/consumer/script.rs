@@ -28,6 +28,10 @@ pub struct ScriptFeed {
     /// Whether more is known to wait.
     pub has_more: bool,
     from: Option<SnapshotId>,
+    /// The greatest token that the cursor knows.
+    known: i64,
+    /// Whether the whole table is taken, whatever the cursor was one in.
+    is_anew: bool,
     source: String,
     spec: Spec,
 }
@@ -65,12 +69,15 @@ pub fn script_feed(
     let source = spec.source_text(place.lake, live.id);
     let found = position::read_in(place.session, place.alias, &spec.cursor())?;
     let from = found.as_ref().map(cursor_of).transpose()?;
+    let known = found.as_ref().map_or(0, |found| found.token);
     let feed = |query: String, upto, is_empty, has_more| ScriptFeed {
         query,
         upto,
         is_empty,
         has_more,
         from,
+        known,
+        is_anew,
         source: source.clone(),
         spec: spec.clone(),
     };
@@ -87,7 +94,7 @@ pub fn script_feed(
                 Start::After(snapshot) => snapshot,
                 _ => place.pin,
             };
-            Position { at: at.to_string(), source: source.clone(), token: 0, updated_micros: 0 }
+            Position { at: at.to_string(), source: source.clone(), token: 0, updated_micros: 0, has_moved: false }
         }
     };
     let cursor = cursor_of(&position)?;
@@ -141,11 +148,17 @@ impl ScriptFeed {
     /// unless [`Self::makes_cursor`].
     pub fn statement(&self, alias: &str, token: i64) -> Statement {
         let (table, to) = (self.spec.cursor(), self.upto.to_string());
+        // A guard that was lost counts its tokens from 0 again; the step holds the lease of its target all the same.
+        let token = token.max(self.known);
         match self.from {
             None => position::create(alias, &table, &to, &self.source),
             Some(from) => {
                 let from = from.to_string();
-                position::swap(alias, &table, &Move { from: &from, to: &to, source: &self.source, token })
+                let change = Move { from: &from, to: &to, source: &self.source, token };
+                match self.is_anew {
+                    true => position::set(alias, &table, &from, &change),
+                    false => position::swap(alias, &table, &change),
+                }
             }
         }
     }

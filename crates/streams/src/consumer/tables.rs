@@ -6,12 +6,13 @@
 use pintail_core::diagnostic::nearest;
 use pintail_core::schema::{Column, types_equal};
 use pintail_core::sql::{Ident, Relation, Statement};
+use pintail_engine::EngineError;
 use pintail_engine::lake::{self, TableFacts};
 
 use super::outcome::PassError;
 use super::shard::Shard;
 use super::source::Spec;
-use crate::commit::make_table;
+use crate::commit::{change_tables, make_table};
 use crate::decoder::{Decoder, Target};
 use crate::rollup::{shard_table, union_view};
 use crate::writer::Writer;
@@ -58,6 +59,16 @@ fn prepare_rollups(
 ) -> Result<Relation, PassError> {
     let rollup = target.rollup.as_deref().expect("the caller has looked");
     let relation = |name: &str| Relation::in_catalog(writer.alias(), SCHEMA, name);
+    if let Some(shard) = shard.filter(|shard| rollup.key().iter().all(|column| !column.eq_ignore_ascii_case(&shard.by)))
+    {
+        let what = format!(
+            "shards by `{}` cannot have rollups of their own: it is none of {}",
+            shard.by,
+            rollup.key().join(", ")
+        );
+        return Err(PassError::TargetShape { table: rollup.table().to_owned(), what });
+    }
+    drop_other_layout(writer, rollup.table(), shard.map_or(0, |shard| shard.of))?;
     let make = |name: &str, shard: Option<&Shard>| {
         let table = relation(name);
         let mut statements = create(&table, &rollup.columns(), &[], &rollup.sorted_by());
@@ -77,6 +88,43 @@ fn prepare_rollups(
     let view = union_view(&relation(rollup.table()).to_string(), rollup, &tables);
     make_table(writer, SCHEMA, rollup.table(), &[view])?;
     Ok(relation(&shard_table(rollup.table(), shard.index)))
+}
+
+/// Drops the tables and the view of a rollup that was kept for another number of shards; 0 is for none. All of it is made
+/// anew from the base, and what would stay would be wrong: rows of one key in two tables, or none of them in the view.
+fn drop_other_layout(writer: &Writer, rollup: &str, shards: u32) -> Result<(), EngineError> {
+    let found: Vec<(String, bool)> = lake::list_tables(writer.session(), writer.alias())?
+        .into_iter()
+        .filter(|(schema, ..)| schema == SCHEMA)
+        .filter(|(_, name, ..)| name == rollup || is_shard_of(name, rollup))
+        .map(|(_, name, _, is_view)| (name, is_view))
+        .collect();
+    let wanted: Vec<String> = (0..shards).map(|index| shard_table(rollup, index)).collect();
+    let is_wanted = |(name, is_view): &(String, bool)| match name == rollup {
+        true => *is_view == (0 < shards),
+        false => wanted.contains(name),
+    };
+    // Shards that are missing from a layout of fewer make its view wrong, too.
+    let is_whole = wanted.iter().all(|name| found.iter().any(|(there, _)| there == name));
+    let has_view = found.iter().any(|(name, is_view)| name == rollup && *is_view);
+    if found.iter().all(is_wanted) && (is_whole || !has_view) {
+        return Ok(());
+    }
+    tracing::warn!(rollup, shards, "the rollup was kept for another number of shards and is made anew");
+    let drop = |(name, is_view): &(String, bool)| {
+        let kind = if *is_view { "VIEW" } else { "TABLE" };
+        let relation = Relation::in_catalog(writer.alias(), SCHEMA, name);
+        Statement::new("drop a rollup of other shards", format!("DROP {kind} IF EXISTS {relation}"))
+    };
+    // The view first: it reads the others.
+    let (views, tables): (Vec<_>, Vec<_>) = found.iter().partition(|(_, is_view)| *is_view);
+    let statements: Vec<Statement> = views.into_iter().chain(tables).map(drop).collect();
+    change_tables(writer, &format!("drop {rollup} of other shards"), &statements)
+}
+
+fn is_shard_of(name: &str, rollup: &str) -> bool {
+    let number = name.strip_prefix(rollup).and_then(|rest| rest.strip_prefix("_s"));
+    number.is_some_and(|number| number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns the base, or the shard's part of it, as it stands after FROM.

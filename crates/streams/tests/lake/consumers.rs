@@ -214,7 +214,7 @@ fn maintenance_is_no_work_and_updates_are_no_inserts(on: On) {
 }
 
 /// Expires as a stranger does, who knows of no consumer.
-fn expire_below(writer: &Writer, snapshot: i64) {
+pub fn expire_below(writer: &Writer, snapshot: i64) {
     let alias = writer.alias().to_owned();
     let ids = rows(writer, &format!("SELECT snapshot_id FROM lake.snapshots() WHERE snapshot_id < {snapshot}"));
     foreign(writer, &format!("CALL ducklake_expire_snapshots('{alias}', versions => [{}])", ids.join(", ")));

@@ -6,6 +6,7 @@ mod commits;
 mod consumers;
 mod decoding;
 mod harness;
+mod losses;
 mod outages;
 mod owners;
 mod rereads;

@@ -192,3 +192,35 @@ fn rows_whose_time_is_over_leave_the_tables_and_what_is_newest() {
     assert_eq!(lake.rows("FROM events_latest"), "");
     lake.check(&*decoder, 1);
 }
+
+#[test]
+fn another_number_of_shards_under_another_name_makes_the_rollups_anew() {
+    let (lake, decoder) = (on_sqlite(), cloudevents_default());
+    let rows: Vec<Raw> =
+        (0..8).map(|car| Raw::speed(&format!("car-{car}"), &format!("e{car}"), "2026-01-02T00:00:00Z", 1.0)).collect();
+    lake.land(&rows);
+    for (round, shards) in (1..).zip([1_u32, 3, 2, 4, 1]) {
+        let spec = Spec { name: format!("decode{round}"), ..decode() };
+        match shards {
+            1 => drop(lake.consume(spec, &*decoder)),
+            _ => (0..shards).for_each(|index| {
+                let shard = Some(Shard { index, of: shards, by: "subject".to_owned() });
+                lake.consume(Spec { shard, ..spec.clone() }, &*decoder);
+            }),
+        }
+        lake.land(&[Raw::speed("car-1", &format!("more-{round}"), &format!("2026-01-02T00:00:{round:02}Z"), 2.0)]);
+        let latest = lake.rows("SELECT count(*), count(DISTINCT subject), sum(count)::BIGINT FROM signals_latest");
+        assert_eq!(latest, format!("8 | 8 | {}\n", 7 + round), "round {round} with {shards} shards");
+        lake.check(&*decoder, shards);
+    }
+}
+
+#[test]
+fn shards_by_a_column_that_is_no_part_of_the_rollups_are_refused() {
+    let (lake, decoder) = (on_sqlite(), cloudevents_default());
+    lake.land(&[Raw::speed("car-1", "e1", "2026-01-02T00:00:00Z", 1.0)]);
+    let shard = Some(Shard { index: 0, of: 2, by: "source".to_owned() });
+    let mut consumer = Consumer::open(&lake.writer, Spec { shard, ..decode() }, &*decoder).unwrap().unwrap();
+    let refused = consumer.pass().unwrap_err().to_string();
+    assert!(refused.contains("shards by `source` cannot have rollups of their own"), "{refused}");
+}

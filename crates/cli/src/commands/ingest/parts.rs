@@ -51,7 +51,9 @@ impl<'a> Parts<'a> {
     pub fn policy(&self) -> FlushPolicy {
         let config = self.config();
         let age_micros = i64::try_from(config.flush_age.as_micros()).unwrap_or(i64::MAX);
-        FlushPolicy { rows: config.flush_rows, bytes: config.flush_bytes.0, age_micros }
+        // A log that is half full is reason enough: when it is full, nothing more is taken in.
+        let bytes = config.flush_bytes.0.min(config.log_limit.0 / 2);
+        FlushPolicy { rows: config.flush_rows, bytes, age_micros }
     }
 
     /// Returns what a source needs beside its broker.

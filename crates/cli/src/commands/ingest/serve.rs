@@ -29,6 +29,11 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
     choose_cryptography();
     let pintail = app.open_for_question()?;
     let parts = Parts { app, pintail: &pintail };
+    if let Some(address) = listen.filter(|address| !parts.config().may_listen_on(address)) {
+        return Err(Failure::usage(format!("ingest would listen on {address} and take events from anybody")).with_hint(
+            "add `tokens = [\"${INGEST_TOKEN}\"]` or a `client_ca` to [ingest]; `open = true` says that it is meant",
+        ));
+    }
     let metrics = PrometheusBuilder::new().install_recorder();
     let metrics = metrics.map_err(|error| Failure::internal(format!("could not count: {error}")))?;
     let runtime = Runtime::new().map_err(|error| Failure::internal(format!("could not start: {error}")))?;

@@ -32,5 +32,5 @@ pub use history::Surroundings;
 pub use increment::{OpenIncrement, Source, open_increment};
 pub use shape::{Shape, ShapeFacts, partitions_of, shape, slice_of};
 pub use staging::{deduplicate, explain, mark_untyped, prepare_session, refuse_repeated_columns};
-pub use stream::{kinds_of as stream_kinds, spec_of as stream_spec};
+pub use stream::{kinds_of as stream_kinds, preview as preview_stream, spec_of as stream_spec};
 pub use text::{ReadAs, rewrite};

@@ -11,7 +11,7 @@ use pintail_core::sql::{Ident, Relation, Statement};
 use pintail_core::stream::Kinds;
 use pintail_core::write::ErrorClass;
 use pintail_engine::lake::{self, TableFacts};
-use pintail_engine::{EngineError, Session, WriteTransaction};
+use pintail_engine::{EngineError, LakeLocation, Session, WriteTransaction};
 use pintail_streams::consumer::{PassError, Place, ScriptFeed, Source, Spec, Start, script_feed};
 
 use super::attempt::{Attempt, Ended};
@@ -117,12 +117,33 @@ fn failure(attempt: &Attempt<'_>, error: PassError) -> StepFailure {
     }
 }
 
-/// Makes the view of the changes in the session that stages.
-pub fn make_view(attempt: &Attempt<'_>, session: &Session) -> Result<(), StepFailure> {
-    let Some(stream) = &attempt.stream else { return Ok(()) };
-    let sql = format!("CREATE OR REPLACE TEMP VIEW {} AS\n{}", Ident::new(CHANGES), stream.feed.query);
+/// Makes the view of what a script would take next, in a session that only asks. A gap is for the run to tell.
+pub fn preview(
+    session: &Session,
+    script: &CompiledScript,
+    location: &LakeLocation,
+    pin: SnapshotId,
+) -> Result<(), StepFailure> {
+    let Some(spec) = spec_of(script) else { return Ok(()) };
+    let alias = location.write_alias();
+    let place = Place { session, alias: &alias, lake: &location.name, pin };
+    let feed = script_feed(&place, &spec, kinds_of(script), false, SnapshotId(i64::MAX - 1));
+    let feed = feed.map_err(|error| {
+        let message = crate::with_sources(&error);
+        StepFailure::user(Code::SNAPSHOT_GONE, "find what has come", message)
+    })?;
+    show(session, &feed)
+}
+
+fn show(session: &Session, feed: &ScriptFeed) -> Result<(), StepFailure> {
+    let sql = format!("CREATE OR REPLACE TEMP VIEW {} AS\n{}", Ident::new(CHANGES), feed.query);
     session.run(&Statement::new("show the changes", sql))?;
     Ok(())
+}
+
+/// Makes the view of the changes in the session that stages.
+pub fn make_view(attempt: &Attempt<'_>, session: &Session) -> Result<(), StepFailure> {
+    attempt.stream.as_ref().map_or(Ok(()), |stream| show(session, &stream.feed))
 }
 
 /// Returns the ORDER BY list by which the last change of a key comes first, as far as the query selects what it needs: a

@@ -6,7 +6,7 @@ use pintail_core::id::{SnapshotId, TableId};
 use pintail_core::retention::{Hold, KnownConsumer};
 use pintail_engine::guard::{ConsumerProgress, Guard, Pin, PinKind};
 use pintail_engine::{EngineError, Session, lake};
-use pintail_streams::cursors::cursors;
+use pintail_streams::cursors::{Cursor, cursors};
 
 use super::{Frozen, counting};
 use crate::pintail::{Pintail, RunnerError};
@@ -42,9 +42,16 @@ impl Pintail {
             cursors
                 .iter()
                 .filter(|cursor| ours.iter().all(|row| row.consumer != cursor.consumer))
-                .map(|cursor| ConsumerProgress::new(cursor.consumer.clone(), cursor.at, cursor.updated_micros))
+                .map(|cursor| self.progress_of(cursor))
                 .collect::<Vec<_>>(),
         );
+        // What a row says beyond the newest snapshot is of another copy of the lake.
+        let head = lake::head(session, alias)?;
+        for row in ours.iter_mut().filter(|row| head < row.snapshot) {
+            if let Some(cursor) = cursors.iter().find(|cursor| cursor.consumer == row.consumer) {
+                row.snapshot = cursor.at;
+            }
+        }
         let foreign = self.runtime.block_on(guard.foreign_consumers()).map_err(EngineError::from)?;
         let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
         let now = (self.settings.now)().timestamp_micros();
@@ -56,6 +63,18 @@ impl Pintail {
         let mut holds: Vec<Hold> = pins.iter().map(hold_of_pin).collect();
         holds.extend(standings.iter().filter(|standing| standing.holds).map(hold_of_consumer));
         Ok((holds, standings))
+    }
+
+    /// Returns what a cursor says of its consumer, with what this project's configuration says of one of that name.
+    fn progress_of(&self, cursor: &Cursor) -> ConsumerProgress {
+        let name = cursor.consumer.split('.').next().unwrap_or(&cursor.consumer);
+        let spec = self.project.project.config.consumers.get(name).map(|consumer| &consumer.spec);
+        let staleness = spec.and_then(|spec| spec.staleness);
+        ConsumerProgress {
+            required: spec.is_some_and(|spec| spec.required),
+            stale_after_micros: staleness.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX)),
+            ..ConsumerProgress::new(cursor.consumer.clone(), cursor.at, cursor.updated_micros)
+        }
     }
 
     /// Stores which consumers the expiry that follows will pass, and says it.

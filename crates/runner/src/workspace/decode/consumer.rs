@@ -48,6 +48,17 @@ impl Decoder<'_> {
                 continue;
             }
             if let Some(consumer) = self.consumer(name, span, consumer, config) {
+                let is_same =
+                    |other: &&ConsumerConfig| other.lake == consumer.lake && other.decoder == consumer.decoder;
+                if let Some(other) = config.consumers.values().find(is_same) {
+                    let message = format!(
+                        "consumers `{}` and `{name}` have one decoder, and would write the same tables of lake `{}`",
+                        other.spec.name, consumer.lake
+                    );
+                    let help = "keep one of them; `shards` share the work of one consumer";
+                    self.reader.report(Code::CONSUMER_INCOMPLETE, span, message, help);
+                    continue;
+                }
                 config.consumers.insert(name.to_owned(), consumer);
             }
         }

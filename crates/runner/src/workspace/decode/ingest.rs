@@ -94,11 +94,9 @@ impl Decoder<'_> {
         }
         ingest.tls = self.tls(table);
         ingest.body_limit = self.size(table, "body_limit").unwrap_or(ingest.body_limit);
-        let needs_certificate = ingest.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-        let is_guarded = !ingest.tokens.is_empty() || needs_certificate;
-        let is_open = self.reader.boolean(table, "open").unwrap_or(false);
+        ingest.open = self.reader.boolean(table, "open").unwrap_or(false);
         let is_used = self.reader.mode == Mode::Resolve;
-        if is_used && !(ingest.listen.ip().is_loopback() || is_guarded || is_open) {
+        if is_used && !ingest.may_listen_on(&ingest.listen) {
             let message = format!("ingest would listen on {} and take events from anybody", ingest.listen);
             let help = "add `tokens = [\"${INGEST_TOKEN}\"]` or a `client_ca`; `open = true` says that it is meant";
             self.reader.report(Code::OPEN_INGEST, span, message, help);
