@@ -57,6 +57,27 @@ struct Partition {
     client: Arc<PartitionClient>,
 }
 
+/// A batch while it is gathered.
+struct Gathered {
+    batch: Batch,
+    /// Those behind it.
+    offsets: Offsets,
+    messages: usize,
+    bytes: u64,
+    /// Partitions that have failed, and why.
+    failures: Vec<(String, SourceError)>,
+}
+
+impl Gathered {
+    fn behind(offsets: Offsets) -> Self {
+        Self { batch: Batch::default(), offsets, messages: 0, bytes: 0, failures: Vec::new() }
+    }
+
+    fn has_failed(&self, partition: &Partition) -> bool {
+        self.failures.iter().any(|(name, _)| *name == partition.name)
+    }
+}
+
 /// Open topics.
 pub struct KafkaSource {
     sink: Sink,
@@ -164,17 +185,16 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// Gathers until the batch is full, old enough, or `stop`; the offsets are those behind it.
-    async fn gather(&self, stop: &mut watch::Receiver<bool>) -> Result<(Batch, Offsets, usize), SourceError> {
+    /// Gathers until the batch is full, old enough, or `stop`. A partition that fails is left out of the rest of it.
+    async fn gather(&self, stop: &mut watch::Receiver<bool>) -> Result<Gathered, SourceError> {
         let policy = &self.context.policy;
-        let (mut batch, mut offsets) = (Batch::default(), self.offsets.clone());
-        let (mut messages, mut bytes) = (0, 0_u64);
+        let mut gathered = Gathered::behind(self.offsets.clone());
         // From the beginning while nothing has come, from the first message afterwards.
         let mut started = Instant::now();
         loop {
-            let was_empty = messages == 0;
-            let fetches = self.partitions.iter().map(|partition| {
-                let offset = offsets.get(&partition.name).copied().unwrap_or_default();
+            let was_empty = gathered.messages == 0;
+            let fetches = self.partitions.iter().filter(|partition| !gathered.has_failed(partition)).map(|partition| {
+                let offset = gathered.offsets.get(&partition.name).copied().unwrap_or_default();
                 async move {
                     let fetch = partition.client.fetch_records(offset, 1..FETCH_BYTES, FETCH_WAIT_MS);
                     (partition, offset, tokio::time::timeout(FETCH_PATIENCE, fetch).await)
@@ -184,49 +204,51 @@ impl KafkaSource {
                 answers = join_all(fetches) => answers,
                 _ = stop.changed() => break,
             };
-            let mut failures = Vec::new();
             for (partition, offset, answer) in answers {
-                let records = match answer {
-                    Ok(Ok((records, _))) => records,
-                    Ok(Err(KafkaError::ServerError { protocol_error: ProtocolError::OffsetOutOfRange, .. })) => {
-                        match self.pass_gap(partition, offset, &mut batch).await {
-                            Ok(next) => drop(offsets.insert(partition.name.clone(), next)),
-                            Err(error) => failures.push((partition, error)),
-                        }
-                        continue;
-                    }
-                    Ok(Err(error)) => {
-                        failures.push((partition, self.broker("read messages", error)));
-                        continue;
-                    }
-                    Err(_) => {
-                        let reason = format!("no answer within {} seconds", FETCH_PATIENCE.as_secs());
-                        failures.push((partition, self.broker("read messages", reason)));
-                        continue;
-                    }
-                };
-                for record in records.iter().filter(|record| offset <= record.offset) {
-                    messages += 1;
-                    bytes += record.record.approximate_size() as u64;
-                    self.take(&mut batch, partition, record);
-                    offsets.insert(partition.name.clone(), record.offset + 1);
+                let answer = answer.unwrap_or_else(|_| Err(KafkaError::Timeout));
+                if let Err(error) = self.bring(&mut gathered, partition, offset, answer).await {
+                    gathered.failures.push((partition.name.clone(), error));
                 }
             }
-            if !failures.is_empty() {
-                // What the other partitions have brought is landed first; it is not lost to one that is away.
-                let is_empty = messages == 0 && batch.letters.is_empty();
-                settle(failures.into_iter().map(|(partition, error)| (partition.name.as_str(), error)), is_empty)?;
-                break;
-            }
-            if was_empty && 0 < messages {
+            if was_empty && 0 < gathered.messages {
                 started = Instant::now();
             }
-            let is_full = policy.rows <= messages as u64 || policy.bytes <= bytes;
-            if is_full || self.context.patience() <= started.elapsed() {
+            let is_full = policy.rows <= gathered.messages as u64 || policy.bytes <= gathered.bytes;
+            let is_alone = gathered.failures.len() == self.partitions.len();
+            if is_full || is_alone || self.context.patience() <= started.elapsed() {
                 break;
             }
         }
-        Ok((batch, offsets, messages))
+        // What the other partitions have brought is landed: it does not wait for one that is away.
+        let is_empty = gathered.messages == 0 && gathered.batch.letters.is_empty();
+        settle(std::mem::take(&mut gathered.failures), is_empty)?;
+        Ok(gathered)
+    }
+
+    /// Adds what a partition has answered.
+    async fn bring(
+        &self,
+        gathered: &mut Gathered,
+        partition: &Partition,
+        offset: i64,
+        answer: Result<(Vec<RecordAndOffset>, i64), KafkaError>,
+    ) -> Result<(), SourceError> {
+        let records = match answer {
+            Ok((records, _)) => records,
+            Err(KafkaError::ServerError { protocol_error: ProtocolError::OffsetOutOfRange, .. }) => {
+                let next = self.pass_gap(partition, offset, &mut gathered.batch).await?;
+                gathered.offsets.insert(partition.name.clone(), next);
+                return Ok(());
+            }
+            Err(error) => return Err(self.broker("read messages", error)),
+        };
+        for record in records.iter().filter(|record| offset <= record.offset) {
+            gathered.messages += 1;
+            gathered.bytes += record.record.approximate_size() as u64;
+            self.take(&mut gathered.batch, partition, record);
+            gathered.offsets.insert(partition.name.clone(), record.offset + 1);
+        }
+        Ok(())
     }
 
     fn take(&self, batch: &mut Batch, partition: &Partition, record: &RecordAndOffset) {
@@ -280,8 +302,9 @@ impl Feed for KafkaSource {
         if LOOK <= self.looked.elapsed() {
             self.find_partitions()?;
         }
-        let (mut batch, offsets, messages) = runtime.block_on(self.gather(stop))?;
-        if batch.arrivals.is_empty() && batch.letters.is_empty() {
+        let Gathered { mut batch, offsets, messages, .. } = runtime.block_on(self.gather(stop))?;
+        // A message may hold no event at all, and is passed all the same.
+        if offsets == self.offsets && batch.letters.is_empty() {
             return Ok(0);
         }
         runtime.block_on(self.context.move_out(&mut batch))?;
@@ -298,27 +321,16 @@ impl Feed for KafkaSource {
     }
 }
 
-/// Says which partitions have failed. Fails itself when nothing was brought by the others, or when going on would be
-/// wrong.
-fn settle<'p>(failures: impl Iterator<Item = (&'p str, SourceError)>, is_empty: bool) -> Result<(), SourceError> {
-    let mut worst: Option<SourceError> = None;
+/// Says which partitions have failed. Fails itself when the others have brought nothing, or when going on would be wrong.
+fn settle(mut failures: Vec<(String, SourceError)>, is_empty: bool) -> Result<(), SourceError> {
+    let wrong = failures.iter().position(|(_, error)| error.is_final());
+    let returned = wrong.or(Some(0).filter(|_| is_empty && !failures.is_empty()));
+    let returned = returned.map(|index| failures.swap_remove(index));
     for (partition, error) in failures {
+        metrics::counter!("pintail_source_errors_total", "source" => "kafka").increment(1);
         tracing::error!(error = &error as &dyn std::error::Error, partition, "the partition is left out for now");
-        let is_worse = worst.as_ref().is_none_or(|worst| error.is_final() && !worst.is_final());
-        let counted = if is_worse { worst.replace(error) } else { Some(error) };
-        // The worst is counted by whoever is told of it.
-        if counted.is_some() {
-            metrics::counter!("pintail_source_errors_total", "source" => "kafka").increment(1);
-        }
     }
-    match worst {
-        Some(error) if is_empty || error.is_final() => Err(error),
-        Some(_) => {
-            metrics::counter!("pintail_source_errors_total", "source" => "kafka").increment(1);
-            Ok(())
-        }
-        None => Ok(()),
-    }
+    returned.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 fn place(options: &KafkaOptions) -> String {

@@ -343,7 +343,6 @@ fn a_topic_that_was_made_anew_is_refused() {
 fn a_partition_that_fails_does_not_keep_the_others_out() {
     let place = Place::new(On::Sqlite);
     let (gone, mut kept) = (Kafka::new(&place), Kafka::new(&place));
-    kept.produce(&place, 0, &[(&[], &event("a"))]);
     let topics = [gone.options.topics.clone(), kept.options.topics.clone()].concat();
     let kept_topics = std::mem::replace(&mut kept.options.topics, topics);
     let source = kept.open(&place, "");
@@ -351,7 +350,18 @@ fn a_partition_that_fails_does_not_keep_the_others_out() {
         let controller = gone.client.controller_client().unwrap();
         controller.delete_topic(gone.options.topics[0].clone(), 5_000).await.unwrap();
     });
+    wait_until("the topic is gone", || {
+        place.runtime.block_on(async {
+            let topic = gone.options.topics[0].clone();
+            let opened = gone.client.partition_client(topic, 0, UnknownTopicHandling::Error).await;
+            match opened {
+                Ok(client) => client.fetch_records(0, 1..1_000, 10).await.is_err(),
+                Err(_) => true,
+            }
+        })
+    });
     kept.options.topics = kept_topics;
+    kept.produce(&place, 0, &[(&[], &event("a"))]);
     kept.produce(&place, 1, &[(&[], &event("b"))]);
     run_until(&place, &["a", "b"], |stop| source.run(stop));
 }
@@ -372,4 +382,25 @@ fn from_the_end_is_from_the_end_of_the_first_start() {
     crate::harness::foreign(&place.writer(), &one);
     run_until(&place, &["added"], |stop| broker.open(&place, "").run(stop));
     assert_eq!(rows(&place.writer(), IDS), ["added", "between"]);
+}
+
+#[test]
+fn a_message_without_any_event_is_passed() {
+    let place = Place::new(On::Sqlite);
+    let broker = Kafka::new(&place);
+    broker.produce(&place, 0, &[(&[("content-type", "application/cloudevents-batch+json")], "[]")]);
+    let topic = &broker.options.topics[0];
+    let passed = [format!(r#"{{"{topic}/0":1,"{topic}/1":0}}"#)];
+    let source = broker.open(&place, "");
+    let (stop, stopped) = watch::channel(false);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| source.run(stopped));
+        let reader = place.writer();
+        wait_until("it is passed", || {
+            running.is_finished() || rows(&reader, "SELECT position FROM lake._pintail.position_kafka") == passed
+        });
+        stop.send_replace(true);
+        running.join().unwrap().unwrap();
+    });
+    assert_eq!(rows(&place.writer(), "SELECT position FROM lake._pintail.position_kafka"), passed);
 }
