@@ -32,11 +32,17 @@ pub trait Decoder: Send + Sync {
 
     /// Brings in what rows only point to, such as a payload in a blob store; the one place where a decoder does IO.
     ///
-    /// Called once per batch, before [`Self::decode`], which gets what this returns; columns may be added behind those of
+    /// Called once per part of a batch, before [`Self::decode`], which gets what this returns; columns may be added behind those of
     /// [`Self::reads`]. What is missing or damaged for good is left for `decode` to report as dead; an error means that
     /// the answer may differ later, and the pass is given up and repeated.
     fn resolve(&self, batch: RecordBatch) -> Result<RecordBatch, ResolveError> {
         Ok(batch)
+    }
+
+    /// Returns the rows of `batch` whose payload [`Self::resolve`] will fetch, in order: only so many of them are resolved
+    /// and decoded at once that their payloads fit into memory.
+    fn payloads_elsewhere(&self, _batch: &RecordBatch) -> Vec<usize> {
+        Vec::new()
     }
 
     /// Decodes `batch`, whose columns are those of [`Self::reads`]; `now_micros` is the time of the pass, in UTC

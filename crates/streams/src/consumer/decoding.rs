@@ -54,9 +54,41 @@ pub fn decode(
     Ok(window)
 }
 
+/// So many payloads outside the table are in memory at once on each thread; each may have some ten megabytes.
+const ELSEWHERE: usize = 16;
+
 fn decode_batch(decoder: &dyn Decoder, batch: RecordBatch, now_micros: i64) -> Result<Decoded, ResolveError> {
-    let batch = decoder.resolve(batch)?;
-    Ok(decode_rows(decoder, &batch, 0, now_micros))
+    let mut all: Option<Decoded> = None;
+    for (first, part) in parts(&batch, &decoder.payloads_elsewhere(&batch)) {
+        let decoded = decode_rows(decoder, &decoder.resolve(part)?, first, now_micros);
+        match &mut all {
+            None => all = Some(decoded),
+            Some(all) => append(all, decoded),
+        }
+    }
+    Ok(all.unwrap_or_default())
+}
+
+/// Cuts `batch` so that no part has more than [`ELSEWHERE`] of the rows `elsewhere`; returns each part with its first row.
+fn parts(batch: &RecordBatch, elsewhere: &[usize]) -> Vec<(usize, RecordBatch)> {
+    let mut starts: Vec<usize> = elsewhere.iter().copied().skip(ELSEWHERE).step_by(ELSEWHERE).collect();
+    starts.insert(0, 0);
+    let ends = starts.iter().copied().skip(1).chain([batch.num_rows()]);
+    starts.iter().zip(ends).map(|(start, end)| (*start, batch.slice(*start, end - start))).collect()
+}
+
+/// Puts the rows of `rest` behind those of `decoded`.
+fn append(decoded: &mut Decoded, rest: Decoded) {
+    decoded.dead.extend(rest.dead);
+    if decoded.rows.is_empty() {
+        decoded.rows = rest.rows;
+        return;
+    }
+    for (rows, more) in decoded.rows.iter_mut().zip(&rest.rows) {
+        let schema = rows.schema();
+        *rows = arrow::compute::concat_batches(&schema, [&*rows, more])
+            .expect("a decoder gives every batch of a target the same columns");
+    }
 }
 
 /// Decodes `batch`, whose first row is row `first` of what was read; halves it when the decoder panics.
@@ -77,17 +109,7 @@ fn decode_rows(decoder: &dyn Decoder, batch: &RecordBatch, first: usize, now_mic
             let middle = rows / 2;
             let mut decoded = decode_rows(decoder, &batch.slice(0, middle), first, now_micros);
             let rest = decode_rows(decoder, &batch.slice(middle, rows - middle), first + middle, now_micros);
-            decoded.dead.extend(rest.dead);
-            match decoded.rows.is_empty() {
-                true => decoded.rows = rest.rows,
-                false => {
-                    for (rows, more) in decoded.rows.iter_mut().zip(&rest.rows) {
-                        let schema = rows.schema();
-                        *rows = arrow::compute::concat_batches(&schema, [&*rows, more])
-                            .expect("a decoder gives every batch of a target the same columns");
-                    }
-                }
-            }
+            append(&mut decoded, rest);
             decoded
         }
     }
@@ -105,5 +127,29 @@ fn json_of(row: &RecordBatch) -> Vec<u8> {
     match written {
         Ok(()) => writer.into_inner().trim_ascii_end().to_vec(),
         Err(error) => format!("the row cannot be shown: {error}").into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::Int64Array;
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::{RecordBatch, parts};
+
+    #[test]
+    fn a_batch_is_cut_so_that_few_payloads_are_in_memory_at_once() {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+        let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from_iter_values(0..100))]).unwrap();
+        let cut = |elsewhere: &[usize]| -> Vec<(usize, usize)> {
+            parts(&batch, elsewhere).into_iter().map(|(first, part)| (first, part.num_rows())).collect()
+        };
+        assert_eq!(cut(&[]), [(0, 100)]);
+        assert_eq!(cut(&(0..16).collect::<Vec<_>>()), [(0, 100)]);
+        // The seventeenth begins the second part, and the thirty-third the third.
+        let every_other: Vec<usize> = (0..40).map(|number| number * 2).collect();
+        assert_eq!(cut(&every_other), [(0, 32), (32, 32), (64, 36)]);
     }
 }

@@ -46,6 +46,16 @@ pub const PAYLOAD: &str = "_pt_blob";
 /// The column of reasons why there is none.
 pub const UNUSABLE: &str = "_pt_blob_unusable";
 
+/// Returns the rows of `batch` that `wants` and that have only a key.
+pub fn wanted(batch: &RecordBatch, wants: impl Fn(&RawRow<'_>) -> bool) -> Vec<usize> {
+    let Ok(rows) = RawRows::of(batch) else { return Vec::new() };
+    let is_wanted = |index: &usize| {
+        let row = rows.row(*index);
+        row.key.is_some() && row.inline().is_none() && wants(&row)
+    };
+    (0..batch.num_rows()).filter(is_wanted).collect()
+}
+
 /// Returns `batch` with the payloads of the rows that `wants` and that have only a key; as it is when there are none.
 pub fn resolve(
     batch: RecordBatch,

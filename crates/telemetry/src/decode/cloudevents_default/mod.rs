@@ -103,6 +103,10 @@ impl Decoder for CloudEventsDefault {
         [("subject", "subject"), ("source", "source"), ("cloud_event_id", "id")].map(column).into()
     }
 
+    fn payloads_elsewhere(&self, batch: &RecordBatch) -> Vec<usize> {
+        blobs::wanted(batch, |row| self.route(row).is_some())
+    }
+
     fn resolve(&self, batch: RecordBatch) -> Result<RecordBatch, ResolveError> {
         blobs::resolve(batch, &*self.options.blobs, |row| self.route(row).is_some())
     }
