@@ -336,3 +336,25 @@ fn settle(mut failures: Vec<(String, SourceError)>, is_empty: bool) -> Result<()
 fn place(options: &KafkaOptions) -> String {
     format!("Kafka at {}, topics {}", options.brokers.join(", "), options.topics.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn away(partition: &str) -> (String, SourceError) {
+        let (operation, place) = ("read messages", partition.to_owned());
+        (partition.to_owned(), SourceError::Broker { operation, place, reason: "away".to_owned() })
+    }
+
+    #[test]
+    fn partitions_that_fail_stop_a_batch_only_when_it_is_empty_or_going_on_is_wrong() {
+        let is_empty = true;
+        assert!(settle(vec![away("t/0"), away("t/1")], !is_empty).is_ok());
+        assert!(settle(vec![away("t/0")], is_empty).is_err());
+        assert!(settle(Vec::new(), is_empty).is_ok());
+        let position = PositionTable::source("kafka");
+        let wrong = ("t/1".to_owned(), SourceError::Position { position, reason: "made anew".to_owned() });
+        let error = settle(vec![away("t/0"), wrong], !is_empty).unwrap_err();
+        assert!(error.is_final(), "{error}");
+    }
+}
