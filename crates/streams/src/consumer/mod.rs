@@ -1,7 +1,7 @@
 //! Consumers: named readers of one table's change feed, each with a cursor in the lake.
 //!
-//! A pass observes ([`observe`]), decides (`pintail_core::stream`), reads the span once into bounded windows ([`read`]),
-//! decodes them on several threads ([`decoding`]), and commits rows, rollups, dead letters and cursor together ([`write`]).
+//! A pass observes (`observe`), decides (`pintail_core::stream`), reads the span once into bounded windows (`read`),
+//! decodes them on several threads (`decoding`), and commits rows, rollups, dead letters and cursor together (`write`).
 //! Invariant: all that a consumer keeps between two passes can be read again from the lake and its guard.
 
 mod begin;
