@@ -483,7 +483,9 @@ SELECT 1 AS k WHERE false
     let before = head(&pintail);
     let told = run(&pintail, &PlanRequest::default());
     told.assert_good();
-    assert_eq!((told.step("m").rows, told.step("p").rows, head(&pintail)), (Some(1), Some(1), before + 2));
+    assert_eq!((told.step("m").rows, told.step("p").rows), (Some(1), Some(1)));
+    let commits = head(&pintail) - before;
+    assert!((1..=2).contains(&commits), "one commit each, or one that they share, and not {commits}");
     assert_eq!(run(&pintail, &PlanRequest::default()).steps.len(), 0);
     let comment = "SELECT comment FROM duckdb_views() WHERE database_name = 'lake' AND view_name = 'v'";
     assert_eq!(query(&pintail, comment, None), ["What is seen"]);
