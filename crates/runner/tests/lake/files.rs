@@ -227,7 +227,7 @@ fn a_lake_an_object_and_a_lake_are_one_chain_in_one_run() {
     assert_eq!(folder.query("SELECT n FROM c"), ["12"]);
     assert_eq!(planned(&folder.open(), &PlanRequest::default()), Vec::<String>::new());
     // Of another size, because the store tells times to the second.
-    folder.write("//- pipelines/b.sql\n-- materialize s3://raw/b.parquet\nSELECT n + 1 AS n, 'more' AS more FROM a\n");
+    folder.write("//- pipelines/b.sql\n-- materialize s3://raw/b.parquet\nSELECT (n + i)::INTEGER AS n FROM a, range(1, 500) r(i)\n");
     folder.run(&force("b")).assert_good();
     assert_eq!(planned(&folder.open(), &PlanRequest::default()), ["c: s3://raw/*.parquet changed"]);
 }

@@ -350,7 +350,11 @@ fn what_cannot_be_consumed_is_said(on: On) {
     foreign(&writer, SOURCE);
     let text = early.pass().unwrap_err().to_string();
     assert!(text.contains("was made anew") && text.contains("consume reset decode --to earliest"), "{text}");
-    early.reset(Start::After(SnapshotId(1_000))).unwrap();
+    let text = early.reset(Start::After(SnapshotId(1_000))).unwrap_err().to_string();
+    assert!(text.contains("snapshot 1000 is not there yet: the newest is "), "{text}");
+    early.reset(Start::Earliest).unwrap();
+    // As in a lake that was taken back to an older copy.
+    foreign(&writer, "UPDATE lake._pintail.cursor_decode SET position = '1000'");
     let text = early.pass().unwrap_err().to_string();
     assert!(text.contains("the cursor is at snapshot 1000") && text.contains("an older copy"), "{text}");
     let before = head(&writer);
