@@ -107,11 +107,7 @@ pub fn make_table(writer: &Writer, schema: &str, table: &str, statements: &[Stat
         let _pass = lane.enter_within(writer.faults().patience(), &|| false)?;
         let transaction = WriteTransaction::begin(writer.session(), writer.alias())?;
         if is_absent()? {
-            writer.session().run_all(statements)?;
-            let attempt = new_attempt();
-            let text = json!({"pintail": 1, "entries": [], "stream": {"attempt": attempt}}).to_string();
-            let message = format!("make {schema}.{table}");
-            transaction.commit(&CommitWords { attempt: &attempt, message: &message, extra_info: &text }, || {})?;
+            commit_tables(writer, transaction, &format!("make {schema}.{table}"), statements)?;
         }
         Ok(())
     };
@@ -124,12 +120,21 @@ pub fn change_tables(writer: &Writer, message: &str, statements: &[Statement]) -
         let lane = writer.lake().lane();
         let _pass = lane.enter_within(writer.faults().patience(), &|| false)?;
         let transaction = WriteTransaction::begin(writer.session(), writer.alias())?;
-        writer.session().run_all(statements)?;
-        let attempt = new_attempt();
-        let text = json!({"pintail": 1, "entries": [], "stream": {"attempt": attempt}}).to_string();
-        transaction.commit(&CommitWords { attempt: &attempt, message, extra_info: &text }, || {}).map(drop)
+        commit_tables(writer, transaction, message, statements)
     };
     change.retry(patience()).when(may_pass).call()
+}
+
+fn commit_tables(
+    writer: &Writer,
+    transaction: WriteTransaction<'_>,
+    message: &str,
+    statements: &[Statement],
+) -> Result<(), EngineError> {
+    writer.session().run_all(statements)?;
+    let attempt = new_attempt();
+    let text = json!({"pintail": 1, "entries": [], "stream": {"attempt": attempt}}).to_string();
+    transaction.commit(&CommitWords { attempt: &attempt, message, extra_info: &text }, || {}).map(drop)
 }
 
 /// Commits what `work` writes together with the move of the position. `tell` says, for the lake's history, what was done.

@@ -111,7 +111,8 @@ fn list(args: &ListArgs, parts: &Parts<'_>) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     if found.is_empty() {
-        terminal.data("there are no dead letters\n");
+        let of = args.origin.as_ref().map(|origin| format!(" of origin `{origin}`")).unwrap_or_default();
+        terminal.data(&format!("there are no dead letters{of}\n"));
         return Ok(Exit::Ok);
     }
     let columns = [

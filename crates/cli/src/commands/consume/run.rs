@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use pintail_runner::{duration_text, with_sources};
@@ -95,7 +95,11 @@ fn work_on_all(
             scope.spawn(move || {
                 // Nobody could want to hear what is told when the receiver is gone.
                 let mut say = |told| drop(sender.send((index, told)));
-                let mut tell = |event: Event<'_>| tell(&event, &mut say);
+                let mut tell = |event: Event<'_>| match event {
+                    // Who does not follow waits for nobody; how it ended is said at the end.
+                    Event::Held(_) if mode == Mode::Once => {}
+                    event => tell(&event, &mut say),
+                };
                 let ended = work(&|| opening.way.writer(), &opening.spec, &*opening.decoder, mode, stop, &mut tell);
                 drop(sender.send((index, Told::Ended(ended))));
             });
@@ -107,7 +111,9 @@ fn work_on_all(
             hear(told, &name, &mut summaries[index], mode, app);
         };
         let worked = match (mode, scripts) {
-            (Mode::Follow { poll, .. }, Some(scripts)) => follow(scripts, &receiver, &mut hear, poll, stop, app),
+            (Mode::Follow { poll, patience }, Some(scripts)) => {
+                follow(scripts, &receiver, &mut hear, (poll, patience), stop, app)
+            }
             (_, scripts) => {
                 receiver.iter().for_each(hear);
                 // They read what the decoders have written.
@@ -122,18 +128,26 @@ fn work_on_all(
     })
 }
 
-/// Runs the scripts again and again, and hears what the decoders tell, until the end is asked for.
+/// Runs the scripts again and again, and hears what the decoders tell, until the end is asked for, or until the scripts
+/// have failed for as long as patience lasts.
 fn follow(
     scripts: &mut Scripts<'_>,
     receiver: &mpsc::Receiver<(usize, Told)>,
     hear: &mut impl FnMut((usize, Told)),
-    poll: Duration,
+    (poll, patience): (Duration, Duration),
     stop: &Stop,
     app: &App,
 ) -> Result<(), Failure> {
+    let mut failing: Option<Instant> = None;
     while !stop.is_stopped() {
         scripts.drain(app, true)?;
         receiver.try_iter().for_each(&mut *hear);
+        failing = scripts.has_failed.then(|| failing.unwrap_or_else(Instant::now));
+        if failing.is_some_and(|since| patience <= since.elapsed()) {
+            app.terminal.error(&format!("scripts: nothing but failures for {}; the end", duration_text(patience)));
+            stop.stop();
+            break;
+        }
         stop.wait(poll);
     }
     receiver.iter().for_each(hear);

@@ -135,6 +135,9 @@ impl<'a> Scripts<'a> {
                 self.has_failed = true;
                 let mut text = format!("{name}: {}; {}", failure.message, failure.committed);
                 failure.help.iter().for_each(|help| text = format!("{text}; {help}"));
+                if is_followed {
+                    text.push_str("; it is tried again");
+                }
                 self.say_once(&text, app);
             }
             _ if state == StepState::Failed => self.has_failed = true,
