@@ -138,6 +138,7 @@ impl From<RunnerError> for Failure {
             RunnerError::ProjectHasErrors => {
                 Failure::Message { exit: Exit::CheckErrors, message: error.to_string(), hint: None }
             }
+            RunnerError::Damaged { message } => Failure::Message { exit: Exit::Failed, message, hint: None },
             RunnerError::Usage { .. }
             | RunnerError::NotFound { .. }
             | RunnerError::Plan(_)

@@ -188,11 +188,18 @@ fn answers(session: &Session, alias: &str, questions: &[Question]) -> Result<Vec
         if !lake::absent_names(session, alias, &names)?.is_empty() {
             continue;
         }
-        let count: i64 = session.one("audit what consumers have written", &question.query, |row| row.get(0))?;
-        if count != 0 {
-            let message = format!("{count} {}", question.counted);
-            findings.push(Finding { check: Check::Decoded.word(), place: question.place.clone(), message });
-        }
+        let asked = session.one::<i64>("audit what consumers have written", &question.query, |row| row.get(0));
+        let message = match asked {
+            Ok(0) => continue,
+            Ok(count) => format!("{count} {}", question.counted),
+            Err(error) => {
+                // What cannot be read is one finding, and the other questions have answers all the same.
+                session.batch("end reading", "ROLLBACK")?;
+                session.batch("begin to read", "BEGIN")?;
+                format!("whether there are {} cannot be told: {error}", question.counted)
+            }
+        };
+        findings.push(Finding { check: Check::Decoded.word(), place: question.place.clone(), message });
     }
     session.batch("end reading", "ROLLBACK")?;
     Ok(findings)

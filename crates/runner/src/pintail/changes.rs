@@ -132,7 +132,7 @@ pub(super) fn read_changes(
             let asset = Asset::lake_table(lake, &schema, &table);
             let stamped_as = Asset::lake_table(reading.stamped_as.as_str(), &schema, &table).to_string();
             let stamped = stamps.get(&stamped_as).map_or(&[][..], Vec::as_slice);
-            if !stamped.is_empty() && stamped.iter().all(|entry| entry.strategy == StampEntry::RETIRE) {
+            if is_only_retired(stamped) {
                 continue;
             }
             let is_reshaped = is_reshaped(&commit.changes, &names, &schema, &table);
@@ -160,13 +160,18 @@ pub(super) fn read_changes(
 }
 
 /// Returns the stamps of a commit by the asset that each names.
-fn stamps_by_asset(commit: &Commit) -> HashMap<String, Vec<StampEntry>> {
+pub(super) fn stamps_by_asset(commit: &Commit) -> HashMap<String, Vec<StampEntry>> {
     let mut stamps: HashMap<String, Vec<StampEntry>> = HashMap::new();
     let entries = commit.extra_info.as_deref().and_then(|text| from_extra_info(text).ok().flatten());
     for entry in entries.unwrap_or_default() {
         stamps.entry(entry.asset.clone()).or_default().push(entry);
     }
     stamps
+}
+
+/// Returns whether all that the stamps of a table say is that old slices have gone, which is no news to who reads it.
+pub(super) fn is_only_retired(stamps: &[StampEntry]) -> bool {
+    !stamps.is_empty() && stamps.iter().all(|entry| entry.strategy == StampEntry::RETIRE)
 }
 
 /// Returns what stamped writes changed; `None` when their stamps do not say it.

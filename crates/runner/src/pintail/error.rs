@@ -41,6 +41,12 @@ pub enum RunnerError {
         /// What and why.
         message: String,
     },
+    /// A lake is not as it must be.
+    #[error("{message}")]
+    Damaged {
+        /// What is wrong, what was done, and what to do.
+        message: String,
+    },
     /// A question failed as a step would.
     #[error("{}", .0.message)]
     Step(Box<StepFailure>),

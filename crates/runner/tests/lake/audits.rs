@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use pintail_core::id::SnapshotId;
+use pintail_core::id::{LakeName, SnapshotId};
 use pintail_engine::guard::{ConsumerProgress, Guard};
 use pintail_runner::Pintail;
-use pintail_runner::pintail::PlanRequest;
+use pintail_runner::pintail::{PlanRequest, Question};
 
 use sqlx::{ConnectOptions as _, Connection as _};
 
@@ -63,6 +63,28 @@ fn a_file_that_is_gone_is_found_and_the_table_that_cannot_be_read_any_more() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("files main.a: ") && found[0].ends_with("is not there"), "{found:?}");
     assert_eq!(found[1], "rows main.a: it cannot be read");
+}
+
+#[test]
+fn a_question_that_has_no_answer_is_a_finding_and_the_others_are_asked() {
+    let (_folder, pintail) = made();
+    let ask = |query: &str| Question {
+        place: "a".to_owned(),
+        counted: "rows too many".to_owned(),
+        query: query.to_owned(),
+        tables: vec![("main".to_owned(), "a".to_owned())],
+    };
+    let questions = |_: &LakeName, alias: &str| {
+        let broken = format!("SELECT count(*) FROM {alias}.main.a WHERE error('no') IS NULL");
+        let right = format!("SELECT count(*) FROM {alias}.main.a");
+        let absent = Question { tables: vec![("main".to_owned(), "none".to_owned())], ..ask("nonsense") };
+        vec![ask(&broken), ask(&right), ask("SELECT 0"), absent]
+    };
+    let found = pintail.audit(None, &questions).unwrap().remove(0).findings;
+    let told: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("whether there are rows too many cannot be told: "), "{told:?}");
+    assert_eq!(told[1], "10 rows too many");
 }
 
 #[test]

@@ -182,7 +182,11 @@ fn what_a_consumer_has_not_read_stays_and_one_that_is_silent_too_long_is_passed_
     assert_eq!(told, [("slow", 2)]);
 }
 
-const KEPT_FOR_A_WHILE: &str = "//- pipelines/d.sql
+const KEPT_FOR_A_WHILE: &str = "//- pintail.toml
+[run]
+keep_runs = 0
+keep_days = 0
+//- pipelines/d.sql
 -- partitioned daily start=2026-01-01
 -- retention 10d
 -- materialize ducklake://main/d
@@ -232,4 +236,11 @@ fn slices_whose_time_is_over_go_and_nothing_is_missing_or_stale_by_it() {
             "Missing 2026-01-08 2026-01-12"
         ]
     );
+    // Also when the commit itself has expired.
+    let retired = head(&pintail);
+    foreign(&pintail, "CREATE TABLE later AS SELECT 1 AS x");
+    // By the real clock, by which the commits are old.
+    let expired = maintain(&folder.open(), &upkeep()).expired;
+    assert!(expired.contains(&SnapshotId(retired)), "{expired:?} and {retired}");
+    assert_eq!(crate::harness::planned(&pintail, &crate::harness::only("total")), Vec::<String>::new());
 }

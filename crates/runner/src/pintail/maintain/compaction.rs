@@ -10,6 +10,7 @@ use pintail_engine::lake::compact::{self, Compacted};
 use pintail_engine::{EngineError, ErrorClass, LakeLocation, Session};
 
 use super::consumers::Standing;
+use super::counting;
 use crate::pintail::{Pintail, RunnerError};
 
 /// What DuckLake writes when nobody says otherwise.
@@ -115,10 +116,15 @@ impl Pintail {
         match done {
             Err(error) if matches!(error.class(), ErrorClass::Conflict | ErrorClass::Transient) => {
                 table.left = Some("it was written meanwhile; the next upkeep comes to it".to_owned());
-                Ok(())
             }
-            other => Ok(other?),
+            // One table that cannot be compacted must not keep versions from expiring.
+            Err(error) => {
+                counting::count_failed_compaction(&work.location.name);
+                table.left = Some(format!("its files cannot be compacted: {}", crate::with_sources(&error)));
+            }
+            Ok(()) => {}
         }
+        Ok(())
     }
 
     fn merge_table(&self, work: &TableWork<'_>, table: &mut CompactedTable) -> Result<(), EngineError> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use metrics::{counter, gauge};
+use pintail_core::id::LakeName;
 use pintail_core::retention::Snapshot;
 
 use super::{Maintained, Standing};
@@ -30,6 +31,11 @@ pub fn count(done: &Maintained, snapshots: &[Snapshot], now_micros: i64) {
         let binds = f64::from(u8::from(standing.binds));
         gauge!("pintail_maintain_floor_binding", "lake" => lake.clone(), "consumer" => consumer).set(binds);
     }
+}
+
+/// Counts a table whose files could not be compacted.
+pub fn count_failed_compaction(lake: &LakeName) {
+    counter!("pintail_maintain_failed_compactions_total", "lake" => lake.to_string()).increment(1);
 }
 
 /// Counts a consumer that expiry passes for the first time.

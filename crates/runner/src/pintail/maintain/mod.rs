@@ -1,9 +1,9 @@
 //! `pintail maintain`: what nobody needs goes, and what expiry would destroy is kept first.
 //!
-//! The steps, each safe to be the last one before a crash: lead alone; renew the holds of past runs; delete the slices whose
-//! time is over; freeze what may go; compact tables, each under its lease; copy stamps and last changes in a commit; expire in chunks, each alone in the
-//! lane after a second look at the holds; then files that nobody shows, older than every reader, and files without an
-//! owner.
+//! The steps, each safe to be the last one before a crash: lead alone; renew the holds of past runs; delete the slices
+//! whose time is over; freeze what may go; compact tables, each under its lease; copy stamps and last changes in a commit;
+//! expire in chunks, each alone in the lane after a second look at the holds; then files that nobody shows, older than
+//! every reader, and files without an owner.
 
 mod compaction;
 mod consumers;
@@ -14,6 +14,7 @@ mod sample;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::retention::{
     Decision, Hold, RetentionFacts, Snapshot, Why, bytes_freed, bytes_held, decide, still_free,
@@ -24,7 +25,7 @@ use pintail_engine::lake::maintain::{self as upkeep, LastChange, LastChangesByNa
 use pintail_engine::lake::{self, Commit, audit};
 use pintail_engine::{EngineError, LakeLocation, Session};
 
-use super::changes::{changed_tables, dropped_tables, names_by_id};
+use super::changes::{changed_tables, dropped_tables, is_only_retired, names_by_id, stamps_by_asset};
 use super::{Pintail, RunnerError};
 pub use compaction::{CompactedTable, Compaction};
 pub use consumers::Standing;
@@ -218,7 +219,7 @@ impl Pintail {
         let names = names_by_id(session, &alias)?;
         let mut changes = LastChangesByName::new();
         for commit in commits.iter().filter(|commit| ids.binary_search(&commit.snapshot).is_ok()) {
-            record(&mut changes, commit, &names);
+            record(&mut changes, &location.name, commit, &names);
         }
         let lane = location.lane();
         let _pass = lane.enter()?;
@@ -271,15 +272,21 @@ fn refuse_with_lost_files(lake: &LakeName, session: &Session, alias: &str) -> Re
         if lost.len() == 1 { "is" } else { "are" },
         first.file
     );
-    Err(RunnerError::Usage { message })
+    Err(RunnerError::Damaged { message })
 }
 
 fn record(
     changes: &mut LastChangesByName,
+    lake: &LakeName,
     commit: &Commit,
     names: &HashMap<pintail_core::id::TableId, Vec<(String, String)>>,
 ) {
+    let stamps = stamps_by_asset(commit);
     for name in changed_tables(&commit.changes, names) {
+        let asset = Asset::lake_table(lake.as_str(), &name.0, &name.1).to_string();
+        if stamps.get(&asset).is_some_and(|stamps| is_only_retired(stamps)) {
+            continue;
+        }
         let last: &mut LastChange = changes.entry(name).or_default();
         last.changed = last.changed.max(Some(commit.snapshot));
     }

@@ -33,7 +33,7 @@ pub fn check_sample(lake: &LakeName, session: &Session, before: &[Counted]) -> R
                     "upkeep of lake `{lake}` has changed what snapshot {at} says: {relation} had {expected} rows and has \
                      {found}; nothing more was deleted, please report it"
                 );
-                return Err(RunnerError::Usage { message });
+                return Err(RunnerError::Damaged { message });
             }
         }
     }
