@@ -192,7 +192,7 @@ codes! {
     TARGET_UNSUPPORTED = "P548" Error "the target cannot be written this way";
     UNKNOWN_PLACE = "P549" Warning "a datatable, object store or volume that pintail.toml does not name";
     PLACE_UNREACHABLE = "P550" Error "a datatable or object store cannot be reached";
-    CONSUMER_INCOMPLETE = "P560" Error "a consumer lacks a setting that it needs, or has a name that it cannot have";
+    CONSUMER_INCOMPLETE = "P560" Error "a consumer lacks a setting, cannot have its name, or writes the tables of another one";
     UNKNOWN_DECODER = "P561" Error "a decoder that does not exist";
     STREAM_BODY = "P562" Error "a script with `stream` that cannot be run as one";
     OPEN_INGEST = "P575" Error "ingest would take events from anybody";

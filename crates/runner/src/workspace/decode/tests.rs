@@ -561,3 +561,15 @@ fn the_reader_of_a_lake_is_a_connection_to_postgres_whose_password_is_a_secret_t
     "#]],
     );
 }
+
+#[test]
+fn two_consumers_of_one_decoder_in_one_lake_are_refused() {
+    let consumer = |name: &str, lake: &str| {
+        format!("[consumer.{name}]\nsource = \"ducklake://{lake}/raw\"\ndecoder = \"cloudevents-default\"\n")
+    };
+    let text =
+        format!("[lake.other]\n{}{}{}", consumer("one", "main"), consumer("two", "main"), consumer("three", "other"));
+    check(&text, expect![[r#"
+        5:11 P560 two: consumers `one` and `two` have one decoder, and would write the same tables of lake `main` (keep one of them; `shards` share the work of one consumer)
+    "#]]);
+}
