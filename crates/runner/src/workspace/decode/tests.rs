@@ -569,7 +569,10 @@ fn two_consumers_of_one_decoder_in_one_lake_are_refused() {
     };
     let text =
         format!("[lake.other]\n{}{}{}", consumer("one", "main"), consumer("two", "main"), consumer("three", "other"));
-    check(&text, expect![[r#"
+    check(
+        &text,
+        expect![[r#"
         5:11 P560 two: consumers `one` and `two` have one decoder, and would write the same tables of lake `main` (keep one of them; `shards` share the work of one consumer)
-    "#]]);
+    "#]],
+    );
 }
