@@ -12,6 +12,7 @@ use pintail_core::id::{AttemptId, SnapshotId};
 use pintail_core::sql::Statement;
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::lake::{self, Settled};
+use pintail_engine::lane::Purpose;
 use pintail_engine::transaction::CommitWords;
 use pintail_engine::{EngineError, ErrorClass, Instance, WriteTransaction};
 use serde_json::json;
@@ -28,6 +29,9 @@ pub struct Commit<'a> {
     pub position: &'a PositionTable,
     /// How.
     pub change: Move<'a>,
+    /// The tables, by schema and name, of which the work changes or deletes rows: their files are not compacted meanwhile.
+    /// Tables that it only inserts into are none of them.
+    pub changes: &'a [(&'a str, &'a str)],
 }
 
 /// What became of a commit.
@@ -148,7 +152,7 @@ pub fn commit<T>(
 ) -> Outcome<T> {
     let attempt = new_attempt();
     let lane = writer.lake().lane();
-    let _pass = match lane.enter_within(writer.faults().patience(), &|| false) {
+    let _pass = match lane.enter_to(Purpose::Change(asked.changes), writer.faults().patience(), &|| false) {
         Ok(pass) => pass,
         Err(error) => return Outcome::of(error),
     };

@@ -333,11 +333,12 @@ impl<'a> Consumer<'a> {
         staged: &StagedWindow,
     ) -> Result<Option<(SnapshotId, Written)>, PassError> {
         let targets = self.targets.as_deref().expect("they are prepared before a window is staged");
+        let changes = staged.changes(targets);
         let mut has_healed = false;
         let mut pauses = backon::BackoffBuilder::build(patience());
         loop {
             let mut is_folding = false;
-            let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change: *change };
+            let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change: *change, changes: &changes };
             let outcome = commit(
                 self.writer,
                 &asked,

@@ -58,6 +58,16 @@ pub struct Written {
     pub letters: u64,
 }
 
+impl StagedWindow {
+    /// Returns the tables of `targets` of which writing this window changes or deletes rows.
+    pub fn changes<'t>(&self, targets: &'t [PreparedTarget]) -> Vec<(&'t str, &'t str)> {
+        match self.existing {
+            Existing::Keep => targets.iter().filter_map(PreparedTarget::rollup_table).collect(),
+            Existing::ReplaceOlder => targets.iter().flat_map(PreparedTarget::tables).collect(),
+        }
+    }
+}
+
 fn stage_of(index: usize) -> Relation {
     Relation::temp(&format!("_pt_in_{index}"))
 }

@@ -15,7 +15,7 @@ pub struct Lake {
     _folder: tempfile::TempDir,
     /// Where it is.
     pub location: LakeLocation,
-    _database: Option<Database>,
+    database: Option<Database>,
 }
 
 /// Which kind of catalog.
@@ -50,12 +50,20 @@ impl Lake {
         };
         let data = format!("{}/data/", folder.path().display());
         let location = LakeLocation { name: LakeName("main".to_owned()), catalog, data };
-        Self { _folder: folder, location, _database: database }
+        Self { _folder: folder, location, database }
     }
 
     /// Opens the lake.
     pub fn writer(&self) -> Writer {
         self.writer_with("")
+    }
+
+    /// Returns the lake, which lies on Postgres, as another process has it: the connection text tells their lanes apart.
+    pub fn of_another_process(&self) -> LakeLocation {
+        let database = self.database.as_ref().unwrap();
+        let text = format!("{} application_name=other", database.connection_without_password());
+        let place = PostgresLocation::parse(&text, Some(SecretString::from(database.password()))).unwrap();
+        LakeLocation { catalog: Catalog::Postgres(place), ..self.location.clone() }
     }
 
     /// Opens the lake with faults, as in `stamped=panic`.
