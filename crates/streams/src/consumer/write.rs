@@ -61,9 +61,9 @@ pub struct Written {
 impl StagedWindow {
     /// Returns the tables of `targets` of which writing this window changes or deletes rows.
     pub fn changes<'t>(&self, targets: &'t [PreparedTarget]) -> Vec<(&'t str, &'t str)> {
-        match self.existing {
-            Existing::Keep => targets.iter().filter_map(PreparedTarget::rollup_table).collect(),
-            Existing::ReplaceOlder => targets.iter().flat_map(PreparedTarget::tables).collect(),
+        match self.replaced {
+            None => targets.iter().filter_map(PreparedTarget::rollup_table).collect(),
+            Some(_) => targets.iter().flat_map(PreparedTarget::tables).collect(),
         }
     }
 }
