@@ -4,9 +4,11 @@
 //! memory; between processes any commit of another one during ours fails ours on a SQLite catalog. The file lock is
 //! freed by the kernel when its holder dies.
 //!
-//! On Postgres transactions of several processes may overlap, since DuckLake finds their conflicts; each holds an advisory
-//! lock shared, so that what must be alone (making the lake, expiry) can take it exclusively. The server frees it when the
-//! connection of its holder ends.
+//! On Postgres transactions of several processes may overlap, since DuckLake finds their conflicts. Advisory locks keep
+//! apart those that should not even try (`advisory.rs`): what must be alone in the lake, and compaction of a table whose
+//! rows another process changes.
+
+mod advisory;
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -14,19 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::PgConnection;
-
 use crate::error::EngineError;
-use crate::postgres::{self, PostgresLocation};
+use crate::postgres::PostgresLocation;
 
 /// How long a transaction waits for other processes when its caller says nothing else.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The advisory lock of a lake's transactions, in the catalog's own database.
-const TRANSACTIONS: i64 = 0x7069_6e74_6169_6c01;
-
-/// Postgres's code for a lock that did not come in time.
-const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// The lane of one lake.
 #[derive(Clone, Debug)]
@@ -43,11 +37,19 @@ enum Beyond {
     Postgres(PostgresLocation),
 }
 
-/// Whether others may be in the lane at the same time, where the catalog allows it.
+/// What somebody does in the lane: whom it keeps out where the catalog lets transactions overlap.
+///
+/// Tables are given by schema and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Shared,
-    Exclusive,
+pub enum Purpose<'a> {
+    /// Whatever DuckLake itself finds the conflicts of, or a lease keeps others from: nobody is kept out.
+    Write,
+    /// Changes or deletes rows of these tables, without their leases: nobody compacts them meanwhile.
+    Change(&'a [(&'a str, &'a str)]),
+    /// Compacts the files of this table: nobody changes its rows meanwhile.
+    Compact((&'a str, &'a str)),
+    /// Must be alone in the lake.
+    Alone,
 }
 
 /// The right to be in a lake transaction; dropped after the look-up.
@@ -62,7 +64,7 @@ pub struct LanePass<'a> {
 #[derive(Debug)]
 enum Held {
     File(#[expect(dead_code, reason = "the lock is the file's, and ends with it")] File),
-    Postgres { location: PostgresLocation, connection: Option<PgConnection>, mode: Mode },
+    Postgres(#[expect(dead_code, reason = "the locks end with it")] advisory::Locks),
 }
 
 impl Lane {
@@ -88,17 +90,19 @@ impl Lane {
 
     /// Waits for the lane and, for as long as `patience`, for other processes, unless `is_stopped` says to give up.
     pub fn enter_within(&self, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<LanePass<'_>, EngineError> {
-        self.enter_as(Mode::Shared, patience, is_stopped)
+        self.enter_to(Purpose::Write, patience, is_stopped)
     }
 
     /// Waits until no other process is in a transaction of the lake, and keeps all of them out.
     pub fn enter_exclusively(&self) -> Result<LanePass<'_>, EngineError> {
-        self.enter_as(Mode::Exclusive, PATIENCE, &|| false)
+        self.enter_to(Purpose::Alone, PATIENCE, &|| false)
     }
 
-    fn enter_as(
+    /// Waits for the lane and, for as long as `patience`, for those whom `purpose` and this keep apart, unless `is_stopped`
+    /// says to give up.
+    pub fn enter_to(
         &self,
-        mode: Mode,
+        purpose: Purpose<'_>,
         patience: Duration,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<LanePass<'_>, EngineError> {
@@ -108,7 +112,7 @@ impl Lane {
         let held = match &self.beyond {
             // The file's lock keeps everybody out.
             Beyond::File(path) => Held::File(lock_file(path, &wait)?),
-            Beyond::Postgres(location) => lock_postgres(location, mode, &wait)?,
+            Beyond::Postgres(location) => Held::Postgres(advisory::lock(location, purpose, &wait)?),
         };
         Ok(LanePass { _held: held, _process: process })
     }
@@ -167,63 +171,6 @@ fn lock_file(path: &Path, wait: &Wait<'_>) -> Result<File, EngineError> {
     }
 }
 
-fn lock_postgres(location: &PostgresLocation, mode: Mode, wait: &Wait<'_>) -> Result<Held, EngineError> {
-    let place = location.clone();
-    let mut connection = postgres::wait(async move { postgres::take(&place).await })??;
-    loop {
-        let (back, locked) = postgres::wait(try_lock(connection, mode))?;
-        connection = back;
-        match locked {
-            Ok(()) => {
-                return Ok(Held::Postgres { location: location.clone(), connection: Some(connection), mode });
-            }
-            Err(error) if is_not_available(&error) => wait.go_on("an advisory lock of the catalog's database")?,
-            Err(error) => return Err(location.failed("take the lake's lock", &error)),
-        }
-    }
-}
-
-/// Asks for the lock for a moment: long enough to be queued before those who come later, short enough to be stopped.
-async fn try_lock(mut connection: PgConnection, mode: Mode) -> (PgConnection, Result<(), sqlx::Error>) {
-    let sql = match mode {
-        Mode::Shared => "SELECT pg_advisory_lock_shared($1)",
-        Mode::Exclusive => "SELECT pg_advisory_lock($1)",
-    };
-    let limited = sqlx::query("SET lock_timeout = '250ms'").execute(&mut connection).await;
-    let locked = match limited {
-        Ok(_) => sqlx::query(sql).bind(TRANSACTIONS).execute(&mut connection).await.map(|_| ()),
-        Err(error) => Err(error),
-    };
-    (connection, locked)
-}
-
-fn is_not_available(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|error| error.code()).as_deref() == Some(LOCK_NOT_AVAILABLE)
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let Held::Postgres { location, connection, mode } = self else { return };
-        let Some(mut connection) = connection.take() else { return };
-        let sql = match mode {
-            Mode::Shared => "SELECT pg_advisory_unlock_shared($1)",
-            Mode::Exclusive => "SELECT pg_advisory_unlock($1)",
-        };
-        let location = location.clone();
-        let freed = postgres::wait(async move {
-            let unlocked = sqlx::query_scalar::<_, bool>(sql).bind(TRANSACTIONS).fetch_one(&mut connection).await;
-            // A connection whose lock is in doubt is closed, which frees it.
-            if matches!(unlocked, Ok(true)) {
-                postgres::put_back(&location, connection);
-            }
-            unlocked
-        });
-        if let Ok(Err(error)) = freed {
-            tracing::warn!(%error, "the connection that held the lake's lock was lost");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -231,7 +178,7 @@ mod tests {
     use pintail_testkit::services::database;
     use secrecy::SecretString;
 
-    use super::{Beyond, Lane};
+    use super::{Beyond, Lane, Purpose};
     use crate::error::EngineError;
     use crate::postgres::PostgresLocation;
 
@@ -284,7 +231,7 @@ mod tests {
         let (here, there) = (Lane::of_postgres("main", &here), Lane::of_postgres("main", &there));
         let (first, second) = (here.enter().unwrap(), there.enter().unwrap());
         drop(second);
-        let busy = there.enter_as(super::Mode::Exclusive, Duration::ZERO, &|| false).unwrap_err();
+        let busy = there.enter_to(Purpose::Alone, Duration::ZERO, &|| false).unwrap_err();
         assert!(matches!(busy, EngineError::LakeBusy { .. }), "{busy}");
         drop(first);
         let alone = there.enter_exclusively().unwrap();
@@ -292,5 +239,34 @@ mod tests {
         assert!(matches!(stopped, EngineError::Stopped { .. }), "{stopped}");
         drop(alone);
         assert!(here.enter().is_ok());
+    }
+    #[test]
+    fn on_postgres_a_table_is_not_compacted_while_others_change_its_rows_and_all_else_goes_on() {
+        let database = database();
+        let password = Some(SecretString::from(database.password()));
+        let lane = |name: &str| {
+            let text = format!("{} application_name={name}", database.connection_without_password());
+            Lane::of_postgres("main", &PostgresLocation::parse(&text, password.clone()).unwrap())
+        };
+        let (one, other, third) = (lane("one"), lane("other"), lane("third"));
+        let change = Purpose::Change(&[("main", "b"), ("main", "A")]);
+        let changing = one.enter_to(change, Duration::ZERO, &|| false).unwrap();
+        let also = other.enter_to(Purpose::Change(&[("main", "a")]), Duration::ZERO, &|| false).unwrap();
+        drop(also);
+        let compact = |table| other.enter_to(Purpose::Compact(("main", table)), Duration::ZERO, &|| false);
+        for table in ["a", "b"] {
+            let busy = compact(table).unwrap_err().to_string();
+            assert!(busy.contains(&format!("the rows or files of main.{table}")), "{busy}");
+        }
+        drop(compact("c").unwrap());
+        drop(changing);
+        let compacting = compact("a").unwrap();
+        let busy = one.enter_to(change, Duration::ZERO, &|| false).unwrap_err();
+        assert!(matches!(busy, EngineError::LakeBusy { .. }), "{busy}");
+        // What was locked before the one that did not come is free again.
+        drop(third.enter_to(Purpose::Compact(("main", "b")), Duration::ZERO, &|| false).unwrap());
+        drop(one.enter().unwrap());
+        drop(compacting);
+        assert!(one.enter_to(change, Duration::ZERO, &|| false).is_ok());
     }
 }

@@ -6,7 +6,7 @@
 use indoc::formatdoc;
 use pintail_core::sql::Ident;
 
-use crate::decoder::{Decoder, Target};
+use crate::decoder::{Decoder, Parent, Target};
 use crate::rollup::Rollup;
 
 /// One thing that must hold.
@@ -65,11 +65,11 @@ fn no_row_twice(target: &Target, base: &str) -> Invariant {
     Invariant { table: target.table.clone(), broken: "rows that are there already".to_owned(), query }
 }
 
-fn every_row_has_its_parent(target: &Target, base: &str, source: &str, parent: &[(String, String)]) -> Invariant {
+fn every_row_has_its_parent(target: &Target, base: &str, source: &str, parent: &[Parent]) -> Invariant {
     let same: Vec<String> = parent
         .iter()
-        .map(|(child, parent)| {
-            format!("_pt_source.{} IS NOT DISTINCT FROM _pt_base.{}", Ident::new(parent), Ident::new(child))
+        .map(|Parent { target, source }| {
+            format!("_pt_source.{} IS NOT DISTINCT FROM _pt_base.{}", Ident::new(source), Ident::new(target))
         })
         .collect();
     let query = formatdoc! {"

@@ -24,11 +24,9 @@ pub trait Decoder: Send + Sync {
     /// The tables that are written, in the order of [`Decoded::rows`].
     fn targets(&self) -> Vec<Target>;
 
-    /// The columns by which a row of a target names the row of the source that it came from, as (target's, source's); none
-    /// when rows do not say.
-    fn parent(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
+    /// The columns by which a row of any target names the event that it came from. They are part of every target's identity,
+    /// and the source's are among [`Self::reads`]: a replay takes out by them what an older version wrote.
+    fn parent(&self) -> Vec<Parent>;
 
     /// Brings in what rows only point to, such as a payload in a blob store; the one place where a decoder does IO.
     ///
@@ -76,6 +74,15 @@ pub struct Target {
     pub rollup: Option<Box<dyn Rollup>>,
 }
 
+/// A column in which a row says which event it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parent {
+    /// Its name in the target.
+    pub target: String,
+    /// Its name in the source.
+    pub source: String,
+}
+
 /// The columns by which a row is the same event, without a limit of time.
 pub struct Identity {
     /// The columns; compared so that NULL equals NULL.
@@ -106,4 +113,7 @@ pub struct Dead {
     pub reason: String,
     /// The bytes of the part, or of the payload.
     pub raw: Vec<u8>,
+    /// Whether the payload could not be had at all, so that nothing is known of what it would have come to. A replay leaves
+    /// what was made of such a row before.
+    pub is_unread: bool,
 }

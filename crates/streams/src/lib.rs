@@ -18,7 +18,7 @@ pub mod writer;
 
 pub use commit::{Commit, Outcome};
 pub use dead_letter::DeadLetter;
-pub use decoder::{Dead, Decoded, Decoder, Identity, ResolveError, Target};
+pub use decoder::{Dead, Decoded, Decoder, Identity, Parent, ResolveError, Target};
 pub use position::{Move, Position, PositionTable};
 pub use rollup::{Drift, Healing, Rollup};
 pub use writer::Writer;

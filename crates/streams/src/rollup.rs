@@ -37,7 +37,8 @@ pub trait Rollup: Send + Sync {
     /// `rollup`; sent in the transaction that deletes those rows, before that delete.
     fn retire(&self, base: &str, rollup: &str, cutoff: &str) -> Vec<Statement>;
 
-    /// The query over `base` whose rows are the whole rollup: the truth that [`Self::fold`] must agree with.
+    /// The query over `base` whose rows are the whole rollup: the truth that [`Self::fold`] must agree with. It does not read
+    /// the version of the decoder: rows that differ in it alone come to the same.
     fn recompute(&self, base: &str) -> String;
 
     /// The statements that make `rollup` anew from `base`.
@@ -70,7 +71,7 @@ pub trait Rollup: Send + Sync {
                 "put the touched keys into the rollup",
                 format!("INSERT INTO {rollup} BY NAME\nSELECT *\nFROM {REFRESHED}"),
             ),
-            prove_keys(self.table(), &key, rollup, REFRESHED),
+            prove_keys(self.table(), &key, rollup, touched, REFRESHED),
         ]
     }
 
@@ -122,25 +123,25 @@ fn same(key: &[String], one: &str, other: &str) -> String {
     parts.join(" AND ")
 }
 
-/// Returns the statement that fails unless each key of `touched`, a relation, has exactly one row in `rollup`; `name` is
-/// the rollup's, for people.
+/// Returns the statement that fails unless the keys of `touched`, a relation, have exactly one row in `rollup` for each key
+/// of `made`, and no other; `name` is the rollup's, for people.
 ///
 /// A delete that hits nothing looks like success, and a key would be there twice for ever. The answer is looked at inside
 /// the transaction, which then ends without a commit.
-pub fn prove_keys(name: &str, key: &[String], rollup: &str, touched: &str) -> Statement {
+pub fn prove_keys(name: &str, key: &[String], rollup: &str, touched: &str, made: &str) -> Statement {
     let message = Literal::new(format!(
         "the rollup `{name}` does not have exactly one row per touched key; nothing was committed, and `pintail consume \
-         rebuild` makes it anew from its base (keys touched, rows found): "
+         rebuild` makes it anew from its base (rows expected, rows found): "
     ));
     let columns: Vec<String> = key.iter().map(|column| Ident::new(column).to_string()).collect();
     let sql = formatdoc! {"
         SELECT CASE
-          WHEN _pt_touched = _pt_found THEN _pt_found
-          ELSE error({message} || _pt_touched || ', ' || _pt_found)
+          WHEN _pt_made = _pt_found THEN _pt_found
+          ELSE error({message} || _pt_made || ', ' || _pt_found)
         END
         FROM (
           SELECT
-            (SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {touched})) AS _pt_touched,
+            (SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {made})) AS _pt_made,
             (
               SELECT count(*)
               FROM {rollup} AS _pt_rollup

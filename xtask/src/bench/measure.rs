@@ -54,7 +54,7 @@ pub fn time(command: &mut Command) -> anyhow::Result<Duration> {
 }
 
 /// Returns the middle duration; of an even number, the lower of the two in the middle.
-fn median(mut durations: Vec<Duration>) -> Duration {
+pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.sort_unstable();
     durations[(durations.len() - 1) / 2]
 }

@@ -100,6 +100,11 @@ const REPORTS: &[Report] = &[
         report: decode::report,
     },
     Report {
+        name: "consume-passes",
+        about: "2,000 small passes of a consumer one after the other, beside a plain INSERT of the decoded rows",
+        report: decode::passes,
+    },
+    Report {
         name: "merge-20m-512mb",
         about: "a merge of 20 million rows with a memory limit of 512 MB: time and peak resident size",
         report: memory::report,

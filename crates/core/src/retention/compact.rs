@@ -3,6 +3,8 @@
 //! Invariant: merging is safe for everybody who reads; rewriting is not safe for a consumer of the change feed, so a table
 //! with a consumer, or with one that nobody knows, is never rewritten. How files are merged is the engine's.
 
+use std::time::Duration;
+
 /// The files of one table that the head shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableFiles {
@@ -58,10 +60,11 @@ impl Ramp {
         self.next
     }
 
-    /// Returns the ramp after a merge that worked.
+    /// Returns the ramp after a merge that worked and took so long: writers of the table wait for as long.
     #[must_use]
-    pub fn after_success(self) -> Self {
-        Self { next: (self.next * 2).min(self.ceiling), ..self }
+    pub fn after_success(self, took: Duration) -> Self {
+        let next = if took < LONG { (self.next * 2).min(self.ceiling) } else { (self.next / 2).max(1) };
+        Self { next, ..self }
     }
 
     /// Returns the ramp after a merge that ran out of memory; `None` when a single file is too much.
@@ -71,6 +74,9 @@ impl Ramp {
         (0 < half).then_some(Self { next: half, ceiling: half })
     }
 }
+
+/// A merge that takes this long is followed by a smaller one.
+const LONG: Duration = Duration::from_secs(2);
 
 /// Why a table with many deleted rows is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +117,8 @@ pub fn may_rewrite(files: &TableFiles, consumers: &[KnownConsumer], threshold: f
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite};
 
     const MB: u64 = 1_000_000;
@@ -124,16 +132,27 @@ mod tests {
         let mut ramp = Ramp::new(&files(100, 100 * 50 * MB), 2_000 * MB, 512 * MB);
         let mut seen = vec![ramp.next()];
         for _ in 0..3 {
-            ramp = ramp.after_success();
+            ramp = ramp.after_success(Duration::ZERO);
             seen.push(ramp.next());
         }
         assert_eq!(seen, [8, 16, 20, 20]);
     }
 
     #[test]
+    fn a_merge_that_keeps_writers_waiting_is_followed_by_smaller_ones() {
+        let mut ramp = Ramp::new(&files(100, 100 * MB), 2_000 * MB, 512 * MB);
+        let mut seen = Vec::new();
+        for seconds in [1, 1, 2, 9, 1, 60, 60, 60, 60, 60] {
+            ramp = ramp.after_success(Duration::from_secs(seconds));
+            seen.push(ramp.next());
+        }
+        assert_eq!(seen, [16, 32, 16, 8, 16, 8, 4, 2, 1, 1]);
+    }
+
+    #[test]
     fn out_of_memory_halves_for_good_and_ends_at_one() {
         let ramp = Ramp::new(&files(10, 10 * MB), 1_000 * MB, 512 * MB).after_out_of_memory().unwrap();
-        assert_eq!((ramp.next(), ramp.after_success().next()), (4, 4));
+        assert_eq!((ramp.next(), ramp.after_success(Duration::ZERO).next()), (4, 4));
         let one = ramp.after_out_of_memory().and_then(Ramp::after_out_of_memory).unwrap();
         assert_eq!((one.next(), one.after_out_of_memory()), (1, None));
     }

@@ -10,6 +10,7 @@ use pintail_core::plan::Plan;
 use pintail_engine::fault::Faults;
 use pintail_engine::guard::{Guard, Pin, PinKind};
 use pintail_engine::native::ExtensionFolders;
+use pintail_engine::{Catalog, Instance, InstanceOptions, LakeLocation, PostgresLocation};
 use pintail_runner::executors::{StepFailure, StepOutcome};
 use pintail_runner::pintail::{MaintainRequest, Observation, PlanRequest};
 use pintail_runner::project::{CompiledProject, compile};
@@ -71,6 +72,19 @@ impl Folder {
     /// Asks the database of the lake `main`, past everything.
     pub fn database_sql(&self, sql: &str) -> String {
         self.places.lock().unwrap().database().sql(sql)
+    }
+
+    /// Lets somebody `go_on` to a COMMIT that is stored and never answered.
+    pub fn lose_the_answer_of_a_commit(&self, go_on: impl FnOnce()) {
+        self.places.lock().unwrap().database().lose_the_answer_of_a_commit(go_on);
+    }
+
+    /// Returns `lake`, which lies on Postgres, as another process has it: the connection text tells their lanes apart.
+    pub fn as_another_process(&self, lake: &LakeLocation) -> LakeLocation {
+        let places = self.places.lock().unwrap();
+        let text = format!("{} application_name=other", places.database().connection_without_password());
+        let place = PostgresLocation::parse(&text, Some(places.database().password().into())).unwrap();
+        LakeLocation { catalog: Catalog::Postgres(place), ..lake.clone() }
     }
 
     /// Writes more files, over those that are there.
@@ -277,15 +291,18 @@ pub fn foreign(pintail: &Pintail, sql: &str) {
 
 /// Does the same and returns what became of it.
 pub fn foreign_result(pintail: &Pintail, sql: &str) -> Result<(), pintail_engine::EngineError> {
-    use pintail_engine::{Instance, InstanceOptions};
-    let object_stores = catalogs::stores_of(&pintail.project().project);
-    let options = InstanceOptions { extensions: settings().extensions, object_stores, ..InstanceOptions::default() };
-    let instance = Instance::open(options).unwrap();
+    let instance = Instance::open(options(pintail)).unwrap();
     let session = instance.session().unwrap();
     let location = pintail.lakes().values().find(|lake| lake.name.as_str() == "main").unwrap();
     location.attach_for_writing(&instance, &session).unwrap();
     session.batch("name the lake", &format!("USE {}", location.write_alias())).unwrap();
     session.batch("write from outside", sql)
+}
+
+/// Returns how an instance is opened that reads and writes the lakes of `pintail`.
+pub fn options(pintail: &Pintail) -> InstanceOptions {
+    let object_stores = catalogs::stores_of(&pintail.project().project);
+    InstanceOptions { extensions: settings().extensions, object_stores, ..InstanceOptions::default() }
 }
 
 fn settings() -> Settings {

@@ -21,6 +21,7 @@ mod files;
 mod groups;
 mod guards;
 mod history;
+mod hot_tables;
 mod lineage;
 mod maintenance;
 mod memory;

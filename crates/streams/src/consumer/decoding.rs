@@ -1,7 +1,7 @@
 //! Decoding a window on several threads.
 //!
-//! Invariant: rows come out in the order in which they went in, whatever the threads do; a decoder that panics on a row
-//! loses that row to the dead letters and no other.
+//! Invariant: rows come out in the order in which they went in, whatever the threads do; a decoder that panics on a row,
+//! while it fetches the row's payload or while it decodes it, loses that row to the dead letters and no other.
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ pub fn decode(
 ) -> Result<DecodedWindow, ResolveError> {
     let share = batches.len().div_ceil(threads.get()).max(1);
     let decode_share = |share: &[RecordBatch]| -> Result<Vec<Decoded>, ResolveError> {
-        share.iter().map(|batch| decode_batch(decoder, batch.clone(), now_micros)).collect()
+        share.iter().map(|batch| decode_batch(decoder, batch, 0, now_micros)).collect()
     };
     let shares: Vec<Result<Vec<Decoded>, ResolveError>> = std::thread::scope(|scope| {
         let running: Vec<_> = batches.chunks(share).map(|share| scope.spawn(move || decode_share(share))).collect();
@@ -57,16 +57,85 @@ pub fn decode(
 /// So many payloads outside the table are in memory at once on each thread; each may have some ten megabytes.
 const ELSEWHERE: usize = 16;
 
-fn decode_batch(decoder: &dyn Decoder, batch: RecordBatch, now_micros: i64) -> Result<Decoded, ResolveError> {
-    let mut all: Option<Decoded> = None;
-    for (first, part) in parts(&batch, &decoder.payloads_elsewhere(&batch)) {
-        let decoded = decode_rows(decoder, &decoder.resolve(part)?, first, now_micros);
-        match &mut all {
-            None => all = Some(decoded),
-            Some(all) => append(all, decoded),
+/// Decodes `batch`, whose first row is row `first` of what was read. Payloads are fetched and decoded part by part; what a
+/// part holds of them is gone before the next one is fetched.
+fn decode_batch(
+    decoder: &dyn Decoder,
+    batch: &RecordBatch,
+    first: usize,
+    now_micros: i64,
+) -> Result<Decoded, ResolveError> {
+    let elsewhere = match unless_panic(|| decoder.payloads_elsewhere(batch)) {
+        Ok(elsewhere) => elsewhere,
+        Err(panic) => {
+            return isolate(decoder, batch, first, &panic, |half, first| {
+                decode_batch(decoder, half, first, now_micros)
+            });
+        }
+    };
+    let mut decoded = Decoded::default();
+    for (start, part) in parts(batch, &elsewhere) {
+        append(&mut decoded, decode_part(decoder, &part, first + start, now_micros)?);
+    }
+    Ok(decoded)
+}
+
+/// Fetches the payloads of one part and decodes it.
+fn decode_part(
+    decoder: &dyn Decoder,
+    part: &RecordBatch,
+    first: usize,
+    now_micros: i64,
+) -> Result<Decoded, ResolveError> {
+    match unless_panic(|| decoder.resolve(part.clone())) {
+        Ok(resolved) => decode_rows(decoder, &resolved?, first, now_micros),
+        Err(panic) => {
+            isolate(decoder, part, first, &panic, |half, first| decode_part(decoder, half, first, now_micros))
         }
     }
-    Ok(all.unwrap_or_default())
+}
+
+fn decode_rows(
+    decoder: &dyn Decoder,
+    batch: &RecordBatch,
+    first: usize,
+    now_micros: i64,
+) -> Result<Decoded, ResolveError> {
+    match unless_panic(|| decoder.decode(batch, now_micros)) {
+        Ok(mut decoded) => {
+            decoded.dead.iter_mut().for_each(|dead| dead.row += first);
+            Ok(decoded)
+        }
+        Err(panic) => {
+            isolate(decoder, batch, first, &panic, |half, first| decode_rows(decoder, half, first, now_micros))
+        }
+    }
+}
+
+/// Runs a piece of a decoder; the error is what it panicked with, in words.
+fn unless_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words_of(&*panic))
+}
+
+/// After a panic on `batch`: its halves are done again one after the other, and a row that is alone with its panic is dead.
+fn isolate(
+    decoder: &dyn Decoder,
+    batch: &RecordBatch,
+    first: usize,
+    panic: &str,
+    again: impl Fn(&RecordBatch, usize) -> Result<Decoded, ResolveError>,
+) -> Result<Decoded, ResolveError> {
+    let rows = batch.num_rows();
+    if rows <= 1 {
+        let reason = format!("the decoder `{}` failed on this row: {panic}", decoder.name());
+        metrics::counter!("pintail_consumer_decoder_panics_total", "decoder" => decoder.name().to_owned()).increment(1);
+        let dead = Dead { row: first, part: None, reason, raw: json_of(batch), is_unread: true };
+        return Ok(Decoded { rows: Vec::new(), dead: vec![dead] });
+    }
+    let middle = rows / 2;
+    let mut decoded = again(&batch.slice(0, middle), first)?;
+    append(&mut decoded, again(&batch.slice(middle, rows - middle), first + middle)?);
+    Ok(decoded)
 }
 
 /// Cuts `batch` so that no part has more than [`ELSEWHERE`] of the rows `elsewhere`; returns each part with its first row.
@@ -85,33 +154,12 @@ fn append(decoded: &mut Decoded, rest: Decoded) {
         return;
     }
     for (rows, more) in decoded.rows.iter_mut().zip(&rest.rows) {
+        if more.num_rows() == 0 {
+            continue;
+        }
         let schema = rows.schema();
         *rows = arrow::compute::concat_batches(&schema, [&*rows, more])
             .expect("a decoder gives every batch of a target the same columns");
-    }
-}
-
-/// Decodes `batch`, whose first row is row `first` of what was read; halves it when the decoder panics.
-fn decode_rows(decoder: &dyn Decoder, batch: &RecordBatch, first: usize, now_micros: i64) -> Decoded {
-    let rows = batch.num_rows();
-    match catch_unwind(AssertUnwindSafe(|| decoder.decode(batch, now_micros))) {
-        Ok(mut decoded) => {
-            decoded.dead.iter_mut().for_each(|dead| dead.row += first);
-            decoded
-        }
-        Err(panic) if rows == 1 => {
-            let reason = format!("the decoder `{}` failed on this row: {}", decoder.name(), words_of(&*panic));
-            metrics::counter!("pintail_consumer_decoder_panics_total", "decoder" => decoder.name().to_owned())
-                .increment(1);
-            Decoded { rows: Vec::new(), dead: vec![Dead { row: first, part: None, reason, raw: json_of(batch) }] }
-        }
-        Err(_) => {
-            let middle = rows / 2;
-            let mut decoded = decode_rows(decoder, &batch.slice(0, middle), first, now_micros);
-            let rest = decode_rows(decoder, &batch.slice(middle, rows - middle), first + middle, now_micros);
-            append(&mut decoded, rest);
-            decoded
-        }
     }
 }
 

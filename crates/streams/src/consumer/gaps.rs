@@ -46,7 +46,7 @@ impl Consumer<'_> {
         let permit = passage.permit(Part::Last, self.token());
         let (from, to) = (permit.from().to_string(), permit.to().to_string());
         let change = Move { from: &from, to: &to, source: &position.source, token: permit.token() };
-        let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };
+        let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change, changes: &[] };
         let outcome = commit(
             self.writer,
             &asked,

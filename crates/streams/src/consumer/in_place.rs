@@ -54,13 +54,15 @@ impl Consumer<'_> {
     /// Sends `statements` in one commit, which is tried again while others are in the way, and returns the count of the
     /// last of them.
     pub(super) fn write_in_place(&self, statements: &[Statement], what: &str) -> Result<u64, PassError> {
+        let targets = self.targets.as_deref().unwrap_or_default();
+        let changes: Vec<_> = targets.iter().flat_map(PreparedTarget::tables).collect();
         let mut pauses = backon::BackoffBuilder::build(patience());
         loop {
             let Some(found) = position::read(self.writer, &self.spec.cursor())? else { return Ok(0) };
             // Beside the owner there is no token of one's own; the owner's is good for as long as nobody else writes.
             let token = self.ownership.as_ref().map_or(found.token, Ownership::token);
             let change = Move { from: &found.at, to: &found.at, source: &found.source, token };
-            let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };
+            let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change, changes: &changes };
             let outcome = commit(
                 self.writer,
                 &asked,

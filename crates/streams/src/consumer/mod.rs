@@ -15,6 +15,7 @@ mod outcome;
 mod pass;
 mod ranges;
 mod read;
+mod replace;
 mod report;
 mod reread;
 mod reset;

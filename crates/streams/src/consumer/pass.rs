@@ -16,6 +16,7 @@ use super::lease::{Holder, Ownership};
 use super::observe::{cursor_of, observe};
 use super::outcome::{Landed, Pass, PassError};
 use super::read::{IsLast, Window, windows};
+use super::replace;
 use super::source::{Source, Spec};
 use super::tables::PreparedTarget;
 use super::write::{self, Existing, StagedWindow, Written};
@@ -313,7 +314,13 @@ impl<'a> Consumer<'a> {
         landed.phases.decode += began.elapsed();
         let began = Instant::now();
         let letters = dead_letter::stage(self.writer.session(), &self.letters_of(window, &decoded))?;
-        let staged = write::stage(self.writer.session(), targets, &decoded, letters, existing)?;
+        let replaced = match existing {
+            Existing::Keep => None,
+            Existing::ReplaceOlder => {
+                Some(replace::stage_parents(self.writer.session(), self.decoder, targets, window, &decoded)?)
+            }
+        };
+        let staged = write::stage(self.writer.session(), targets, &decoded, letters, replaced)?;
         self.writer.faults().reach(FaultPoint::Staged);
         landed.phases.stage += began.elapsed();
         Ok(staged)
@@ -326,11 +333,12 @@ impl<'a> Consumer<'a> {
         staged: &StagedWindow,
     ) -> Result<Option<(SnapshotId, Written)>, PassError> {
         let targets = self.targets.as_deref().expect("they are prepared before a window is staged");
+        let changes = staged.changes(targets);
         let mut has_healed = false;
         let mut pauses = backon::BackoffBuilder::build(patience());
         loop {
             let mut is_folding = false;
-            let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change: *change };
+            let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change: *change, changes: &changes };
             let outcome = commit(
                 self.writer,
                 &asked,

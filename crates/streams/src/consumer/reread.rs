@@ -1,5 +1,5 @@
-//! Reading again what the source holds: a backfill, which fills in what is missing, and a replay, which also replaces what
-//! an older version of the decoder wrote.
+//! Reading again what the source holds: a backfill, which fills in what is missing, and a replay, which also takes out what
+//! older versions of the decoder wrote of the same events.
 //!
 //! Invariant: the cursor stays where it is, and every commit updates its row, so that the owner, who may be at work at the
 //! same time, and this conflict instead of both inserting one row. What was read is the table, not its feed: nothing of it
@@ -16,6 +16,7 @@ use super::observe::cursor_of;
 use super::outcome::{Landed, PassError};
 use super::pass::Consumer;
 use super::read::{IsLast, Window, windows};
+use super::replace;
 use super::source::Source;
 use super::write::{Existing, StagedWindow};
 use crate::position::{self, Move};
@@ -69,7 +70,14 @@ impl Consumer<'_> {
         let head = lake::head(self.writer.session(), self.writer.alias())?;
         let Source { schema, table } = &self.spec.source;
         let rows = feed::rows_after(self.writer.alias(), schema, table, SnapshotId(-1), head);
-        let relation = self.of_shard(&format!("{rows} AND {}", range.condition()));
+        let rows = self.of_shard(&rows);
+        let condition = match existing {
+            Existing::Keep => range.condition(),
+            Existing::ReplaceOlder => {
+                replace::with_twins(&self.reader, &self.decoder.parent(), &rows, &range.condition())?
+            }
+        };
+        let relation = format!("{rows} AND {condition}");
         let mut landed = Landed { range: (cursor.0, cursor.0), ..Landed::default() };
         let (this, reads) = (&*self, self.decoder.reads());
         let each = |window: Window, _: IsLast| -> Result<(), PassError> {

@@ -45,7 +45,7 @@ impl Consumer<'_> {
         // Before the cursor goes back, so that nothing expires, and nothing is vouched for, that it will read again.
         let told = cursor_of(&found).map_or(place, |cursor| cursor.min(place));
         self.set_progress(told)?;
-        let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change };
+        let asked = Commit { by: &self.by(), position: &self.spec.cursor(), change, changes: &[] };
         let tell = |_: &u64| format!("{}: reset from {} to {at}", self.by(), found.at);
         match commit(self.writer, &asked, |transaction| transaction.run(&begin_anew), tell) {
             Outcome::Committed { .. } => {}

@@ -32,6 +32,18 @@ pub struct PreparedTarget {
     pub rollup: Option<Relation>,
 }
 
+impl PreparedTarget {
+    /// Returns the tables, by schema and name, that hold what it says.
+    pub fn tables(&self) -> impl Iterator<Item = (&str, &str)> {
+        std::iter::once((SCHEMA, self.target.table.as_str())).chain(self.rollup_table())
+    }
+
+    /// Returns the rollup's table by schema and name.
+    pub fn rollup_table(&self) -> Option<(&str, &str)> {
+        self.rollup.as_ref().map(|rollup| (SCHEMA, rollup.table.0.as_str()))
+    }
+}
+
 /// Makes what is missing of the decoder's tables.
 pub fn prepare(writer: &Writer, decoder: &dyn Decoder, spec: &Spec) -> Result<Vec<PreparedTarget>, PassError> {
     decoder.targets().into_iter().map(|target| prepare_target(writer, target, spec)).collect()

@@ -9,6 +9,7 @@ use pintail_engine::{EngineError, Session, WriteTransaction};
 
 use super::decoding::DecodedWindow;
 use super::ranges::{Range, ranges_of};
+use super::replace::{self, StagedParents};
 use super::tables::PreparedTarget;
 use crate::dead_letter::{self, StagedLetters};
 use crate::decoder::Target;
@@ -18,7 +19,8 @@ use crate::decoder::Target;
 pub struct StagedWindow {
     targets: Vec<StagedTarget>,
     letters: StagedLetters,
-    existing: Existing,
+    /// The events of which older rows are taken out.
+    replaced: Option<StagedParents>,
 }
 
 #[derive(Debug)]
@@ -39,7 +41,7 @@ pub enum Existing {
     /// They stay.
     #[default]
     Keep,
-    /// Those of an older version of the decoder are replaced.
+    /// What older versions of the decoder wrote of the same events goes.
     ReplaceOlder,
 }
 
@@ -54,6 +56,16 @@ pub struct Written {
     pub replaced: u64,
     /// Dead letters that are new.
     pub letters: u64,
+}
+
+impl StagedWindow {
+    /// Returns the tables of `targets` of which writing this window changes or deletes rows.
+    pub fn changes<'t>(&self, targets: &'t [PreparedTarget]) -> Vec<(&'t str, &'t str)> {
+        match self.replaced {
+            None => targets.iter().filter_map(PreparedTarget::rollup_table).collect(),
+            Some(_) => targets.iter().flat_map(PreparedTarget::tables).collect(),
+        }
+    }
 }
 
 fn stage_of(index: usize) -> Relation {
@@ -82,7 +94,7 @@ pub fn stage(
     targets: &[PreparedTarget],
     window: &DecodedWindow,
     letters: StagedLetters,
-    existing: Existing,
+    replaced: Option<StagedParents>,
 ) -> Result<StagedWindow, EngineError> {
     let mut staged = Vec::new();
     for (index, (prepared, batches)) in targets.iter().zip(&window.rows).enumerate() {
@@ -101,7 +113,7 @@ pub fn stage(
         let (stage, once) = keep_once(session, &prepared.target, index, rows)?;
         staged.push(StagedTarget { stage, decoded: rows, rows: once, ranges });
     }
-    Ok(StagedWindow { targets: staged, letters, existing })
+    Ok(StagedWindow { targets: staged, letters, replaced })
 }
 
 /// Keeps one row of each identity, and returns where and how many. Redeliveries within one window are rare, so they are
@@ -149,11 +161,18 @@ pub fn write(
 ) -> Result<Written, EngineError> {
     let mut written = Written::default();
     for (index, (prepared, rows)) in targets.iter().zip(&staged.targets).enumerate() {
-        let mut counts = (0, 0);
-        if 0 < rows.rows {
-            counts = write_target(transaction, prepared, rows, index, staged.existing, &mut folding)?;
+        let replaced = match &staged.replaced {
+            None => 0,
+            Some(parents) => parents.take_out(transaction, prepared, index)?,
+        };
+        let inserted = match rows.rows {
+            0 => None,
+            _ => insert_fresh(transaction, prepared, rows, index, replaced == 0, &mut folding)?,
+        };
+        if 0 < replaced {
+            replace::refresh(transaction, prepared, index, inserted.as_ref().map(|(fresh, _)| fresh))?;
         }
-        let (inserted, replaced) = counts;
+        let inserted = inserted.map_or(0, |(_, count)| count);
         written.inserted.push(inserted);
         written.replaced += replaced;
         written.duplicates += rows.decoded - inserted;
@@ -162,25 +181,22 @@ pub fn write(
     Ok(written)
 }
 
-/// Returns how many rows were inserted, and how many of older versions were taken out before.
-fn write_target(
+/// Inserts the staged rows that are not there yet, and returns where they lie in the session and how many they are; `None`
+/// when all are there. The rollup is folded, unless the caller refreshes it.
+fn insert_fresh(
     transaction: &WriteTransaction<'_>,
     prepared: &PreparedTarget,
     staged: &StagedTarget,
     index: usize,
-    existing: Existing,
+    folds: bool,
     folding: &mut impl FnMut(bool),
-) -> Result<(u64, u64), EngineError> {
-    let replaced = match existing {
-        Existing::Keep => 0,
-        Existing::ReplaceOlder => delete_older(transaction, prepared, staged)?,
-    };
+) -> Result<Option<(Relation, u64)>, EngineError> {
     let known = match transaction.run(&find_alike(prepared, staged, index))? {
         0 => 0,
         _ => transaction.run(&find_known(prepared, staged, index))?,
     };
     if known == staged.rows {
-        return Ok((0, replaced));
+        return Ok(None);
     }
     let fresh = match known {
         0 => staged.stage.clone(),
@@ -189,48 +205,17 @@ fn write_target(
             fresh_of(index)
         }
     };
-    let rollup = prepared.target.rollup.as_deref().zip(prepared.rollup.as_ref().map(Relation::to_string));
-    let (base, fresh) = (&prepared.base_of_shard, fresh.to_string());
-    if let (Some((rollup, table)), 0) = (&rollup, replaced) {
+    let rollup = prepared.target.rollup.as_deref().zip(prepared.rollup.as_ref());
+    if let (Some((rollup, table)), true) = (rollup, folds) {
         folding(true);
-        for statement in rollup.fold(base, &fresh, table) {
+        for statement in rollup.fold(&prepared.base_of_shard, &fresh.to_string(), &table.to_string()) {
             transaction.run(&statement)?;
         }
         folding(false);
     }
     let sql = format!("INSERT INTO {} BY NAME\nSELECT * FROM {fresh}", prepared.base);
     let inserted = transaction.run(&Statement::new("insert the new rows", sql))?;
-    if let (Some((rollup, table)), 1..) = (&rollup, replaced) {
-        // A fold adds; what was taken out cannot be folded out.
-        for statement in rollup.refresh(base, &fresh, table) {
-            transaction.run(&statement)?;
-        }
-    }
-    Ok((inserted, replaced))
-}
-
-/// Deletes the rows of older versions that the staged rows replace; returns how many.
-fn delete_older(
-    transaction: &WriteTransaction<'_>,
-    prepared: &PreparedTarget,
-    staged: &StagedTarget,
-) -> Result<u64, EngineError> {
-    let Some(version) = &prepared.target.identity.version else { return Ok(0) };
-    let version = Ident::new(version);
-    let conditions = staged.conditions(&prepared.target, "_pt_base");
-    let sql = formatdoc! {"
-        DELETE FROM {base} AS _pt_base
-        WHERE ({when}) AND EXISTS (
-          SELECT 1
-          FROM {stage} AS _pt_new
-          WHERE {same} AND _pt_base.{version} < _pt_new.{version}
-        )",
-        base = prepared.base,
-        when = conditions.join(" OR "),
-        stage = staged.stage,
-        same = same_identity(&prepared.target),
-    };
-    transaction.run(&Statement::new("take out what an older version wrote", sql))
+    Ok(Some((fresh, inserted)))
 }
 
 fn same_identity(target: &Target) -> String {

@@ -28,7 +28,7 @@ fn table() -> PositionTable {
 /// Inserts one row with the move from one place to another.
 fn land<'a>(writer: &Writer, from: &'a str, to: &'a str, token: i64) -> Outcome<u64> {
     let table = table();
-    let asked = Commit { by: "test", position: &table, change: Move { from, to, source: SOURCE, token } };
+    let asked = Commit { by: "test", position: &table, change: Move { from, to, source: SOURCE, token }, changes: &[] };
     let insert = Statement::new("insert", format!("INSERT INTO {}.main.t VALUES ('{to}')", writer.alias()));
     commit(writer, &asked, |transaction| transaction.run(&insert), |rows| format!("test: {rows} rows"))
 }
@@ -60,7 +60,12 @@ fn a_refused_statement_takes_the_position_back(on: On) {
     let lake = Lake::new(on);
     let writer = begun(&lake);
     let table = table();
-    let asked = Commit { by: "test", position: &table, change: Move { from: "0", to: "1", source: SOURCE, token: 0 } };
+    let asked = Commit {
+        by: "test",
+        position: &table,
+        change: Move { from: "0", to: "1", source: SOURCE, token: 0 },
+        changes: &[],
+    };
     let bad = Statement::new("fail", "SELECT error('no such thing')");
     let refused = commit(&writer, &asked, |transaction| transaction.run(&bad), |_| String::new());
     assert!(matches!(refused, Outcome::Refused(EngineError::Statement(_))), "{refused:?}");
@@ -124,7 +129,8 @@ fn a_letter_that_is_written_again_is_there_once(on: On) {
     let write = |letters: &[DeadLetter], from: &str, to: &str| {
         let staged = dead_letter::stage(writer.session(), letters).unwrap();
         let table = table();
-        let asked = Commit { by: "test", position: &table, change: Move { from, to, source: SOURCE, token: 0 } };
+        let asked =
+            Commit { by: "test", position: &table, change: Move { from, to, source: SOURCE, token: 0 }, changes: &[] };
         let work = |transaction: &pintail_engine::WriteTransaction<'_>| {
             dead_letter::write(transaction, writer.alias(), &staged)
         };

@@ -12,6 +12,7 @@ use crate::harness::{Lake, On, foreign, on_both, rows};
 
 on_both! {
     rows_are_decoded_once_with_rollup_letters_and_cursor_and_idle_commits_nothing
+    a_row_on_which_the_decoder_panics_is_a_dead_letter_and_no_other
     equal_rows_on_both_sides_of_a_window_are_all_there
     a_redelivered_event_of_any_age_is_there_once
     a_crash_at_any_point_loses_nothing_and_doubles_nothing
@@ -110,6 +111,28 @@ fn rows_are_decoded_once_with_rollup_letters_and_cursor_and_idle_commits_nothing
     assert_eq!(consumer.pass().unwrap(), Pass::Idle);
     assert_eq!(head(&writer), before + 1);
     assert_eq!((cursor(&writer, "decode"), progress(&writer)[0].1), (source, before + 1));
+}
+
+fn a_row_on_which_the_decoder_panics_is_a_dead_letter_and_no_other(on: On) {
+    let lake = Lake::new(on);
+    let writer = begun(&lake);
+    let decoder = Pairs::default();
+    // One panics while it is decoded, and two while their payloads are fetched.
+    insert(&writer, &["a/2026-01-01/1/x=1", "a/2026-01-01/2/lost", "a/2026-01-01/3/panic", "a/2026-01-01/4/x=4"]);
+    insert(&writer, &["b/2026-01-01/5/lost"]);
+    let landed = drain(&mut open(&writer, spec("decode"), &decoder));
+    assert_eq!(landed.iter().map(|landed| (landed.rows, landed.letters)).collect::<Vec<_>>(), [(5, 3)]);
+    assert_eq!(rows(&writer, READINGS), ["a|1|x|1.0", "a|4|x|4.0"]);
+    let letters =
+        "SELECT json_extract_string(decode(raw), '$.id'), reason FROM lake._pintail.dead_letters ORDER BY ALL";
+    assert_eq!(
+        rows(&writer, letters),
+        [
+            "2|the decoder `pairs` failed on this row: no way to it",
+            "3|the decoder `pairs` failed on this row: the data says so",
+            "5|the decoder `pairs` failed on this row: no way to it",
+        ]
+    );
 }
 
 fn equal_rows_on_both_sides_of_a_window_are_all_there(on: On) {

@@ -8,21 +8,24 @@ use arrow::array::{
 use arrow::datatypes::TimestampMicrosecondType;
 use pintail_core::schema::{Column, Schema};
 use pintail_core::sql::Statement;
-use pintail_streams::{Dead, Decoded, Decoder, Identity, Rollup, Target};
+use pintail_streams::{Dead, Decoded, Decoder, Identity, Parent, ResolveError, Rollup, Target};
 
 /// The source: what the decoder reads, and a column more.
 pub const SOURCE: &str =
     "CREATE TABLE lake.main.raw (subject VARCHAR, \"time\" TIMESTAMPTZ, id VARCHAR, data VARCHAR, note VARCHAR)";
 
-/// Reads pairs. A value that is no number is a dead part; `panic` panics.
+/// Reads pairs. A value that is no number is a dead part; `panic` panics, `lost` does so when its payload is fetched, and
+/// `unread` is a payload that cannot be had.
 pub struct Pairs {
     pub version: u32,
     pub has_rollup: bool,
+    /// Whether each event also comes to a reading that it does not have.
+    pub is_wrong: bool,
 }
 
 impl Default for Pairs {
     fn default() -> Self {
-        Self { version: 1, has_rollup: true }
+        Self { version: 1, has_rollup: true, is_wrong: false }
     }
 }
 
@@ -67,6 +70,15 @@ impl Decoder for Pairs {
         }]
     }
 
+    fn parent(&self) -> Vec<Parent> {
+        ["subject", "id"].map(|name| Parent { target: name.to_owned(), source: name.to_owned() }).into()
+    }
+
+    fn resolve(&self, batch: RecordBatch) -> Result<RecordBatch, ResolveError> {
+        assert!(!batch.column(3).as_string::<i32>().iter().flatten().any(|data| data == "lost"), "no way to it");
+        Ok(batch)
+    }
+
     fn decode(&self, batch: &RecordBatch, _: i64) -> Decoded {
         let text = |index: usize| batch.column(index).as_string::<i32>();
         let times = batch.column(1).as_primitive::<TimestampMicrosecondType>();
@@ -74,6 +86,13 @@ impl Decoder for Pairs {
         for row in 0..batch.num_rows() {
             let data = text(3).value(row);
             assert!(data != "panic", "the data says so");
+            if self.is_wrong {
+                rows.push((text(0).value(row), text(2).value(row), "wrong", times.value(row), 0.0));
+            }
+            if data == "unread" {
+                dead.push(Dead { row, part: None, reason: "gone".to_owned(), raw: Vec::new(), is_unread: true });
+                continue;
+            }
             for (index, pair) in data.split(';').enumerate() {
                 match pair.split_once('=').map(|(name, value)| (name, value.parse::<f64>())) {
                     Some((name, Ok(value))) => {
@@ -84,6 +103,7 @@ impl Decoder for Pairs {
                         part: Some(format!("pairs[{index}]")),
                         reason: format!("expected name=number, not `{pair}`"),
                         raw: pair.as_bytes().to_vec(),
+                        is_unread: false,
                     }),
                 }
             }

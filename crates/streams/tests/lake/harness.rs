@@ -15,7 +15,7 @@ pub struct Lake {
     _folder: tempfile::TempDir,
     /// Where it is.
     pub location: LakeLocation,
-    _database: Option<Database>,
+    database: Option<Database>,
 }
 
 /// Which kind of catalog.
@@ -50,12 +50,25 @@ impl Lake {
         };
         let data = format!("{}/data/", folder.path().display());
         let location = LakeLocation { name: LakeName("main".to_owned()), catalog, data };
-        Self { _folder: folder, location, _database: database }
+        Self { _folder: folder, location, database }
     }
 
     /// Opens the lake.
     pub fn writer(&self) -> Writer {
         self.writer_with("")
+    }
+
+    /// Lets somebody `go_on` to a COMMIT that is stored and never answered; the server must be the test's own.
+    pub fn lose_the_answer_of_a_commit(&self, go_on: impl FnOnce()) {
+        self.database.as_ref().unwrap().lose_the_answer_of_a_commit(go_on);
+    }
+
+    /// Returns the lake, which lies on Postgres, as another process has it: the connection text tells their lanes apart.
+    pub fn of_another_process(&self) -> LakeLocation {
+        let database = self.database.as_ref().unwrap();
+        let text = format!("{} application_name=other", database.connection_without_password());
+        let place = PostgresLocation::parse(&text, Some(SecretString::from(database.password()))).unwrap();
+        LakeLocation { catalog: Catalog::Postgres(place), ..self.location.clone() }
     }
 
     /// Opens the lake with faults, as in `stamped=panic`.

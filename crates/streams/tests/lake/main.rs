@@ -9,4 +9,5 @@ mod harness;
 mod losses;
 mod outages;
 mod owners;
+mod replays;
 mod rereads;

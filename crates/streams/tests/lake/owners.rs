@@ -1,10 +1,13 @@
 //! Two owners of one consumer, and what a pass costs after many.
 
 use std::sync::{Barrier, mpsc};
+use std::time::Duration;
 
+use pintail_core::id::SnapshotId;
 use pintail_core::stream::{GapPolicy, WindowLimits};
 use pintail_engine::guard::{Lease, LeaseKey};
-use pintail_streams::consumer::{Consumer, Pass, PassError, Spec};
+use pintail_engine::lane::Purpose;
+use pintail_streams::consumer::{Consumer, Existing, Pass, PassError, Range, Spec};
 use pintail_testkit::wait_until;
 
 use crate::consumers::{COUNTS, begun, drain, insert, open, spec};
@@ -144,4 +147,39 @@ fn what_expires_in_the_middle_of_a_span_is_a_gap(on: On) {
             other => panic!("{other:?} after {outcomes:?}"),
         }
     });
+}
+
+#[test]
+fn a_commit_waits_for_who_compacts_a_table_of_which_it_changes_rows_and_for_no_other() {
+    let lake = Lake::new(On::Postgres);
+    let (decoder, newer) = (Pairs::default(), Pairs { version: 99, ..Pairs::default() });
+    let writer = begun(&lake);
+    insert(&writer, &["a/2026-01-01/0/x=1"]);
+    drain(&mut open(&writer, spec("decode"), &decoder));
+    let lane = lake.of_another_process().lane();
+    let compacting = |table| lane.enter_to(Purpose::Compact(("main", table)), Duration::ZERO, &|| false).unwrap();
+    let hasty = lake.writer_with("patience=0");
+    let is_kept_out = |error: PassError, table: &str| {
+        let text = format!("{error:?}");
+        assert!(text.contains(&format!("the rows or files of main.{table}")), "{text}");
+    };
+
+    // A pass folds into the rollup, and inserts into its base.
+    insert(&writer, &["a/2026-01-01/1/x=1"]);
+    let held = compacting("counts");
+    is_kept_out(open(&hasty, spec("decode"), &decoder).pass().unwrap_err(), "counts");
+    drop(held);
+    let held = compacting("readings");
+    drain(&mut open(&hasty, spec("decode"), &decoder));
+    assert_eq!(rows(&writer, COUNTS), ["a|2"]);
+    // A replay deletes from the base, too.
+    let replay = || {
+        let upto = SnapshotId(crate::consumers::head(&writer));
+        let range = Range::Snapshots { after: SnapshotId(0), upto };
+        Consumer::beside(&hasty, spec("decode"), &newer).unwrap().reread(&range, Existing::ReplaceOlder)
+    };
+    is_kept_out(replay().unwrap_err(), "readings");
+    drop(held);
+    assert_eq!(replay().unwrap().replaced, 2);
+    assert_eq!(rows(&writer, COUNTS), ["a|2"]);
 }

@@ -15,7 +15,7 @@ on_both! {
     a_cursor_that_is_reset_reads_again_and_doubles_nothing
 }
 
-const V1: Pairs = Pairs { version: 1, has_rollup: true };
+const V1: Pairs = Pairs { version: 1, has_rollup: true, is_wrong: false };
 
 fn january() -> Range {
     let day = |text: &str| text.parse::<DateTime<Utc>>().unwrap();

@@ -16,6 +16,9 @@ use super::ImportError;
 
 const TABLE: &str = "imported_files";
 
+/// The table's schema and name.
+pub(super) const NAME: (&str, &str) = (OWN_SCHEMA, TABLE);
+
 /// So much of the beginning and of the end of a file tells it from others.
 const SAMPLE: u64 = 1 << 20;
 

@@ -225,6 +225,7 @@ impl Import {
         if entries.is_empty() {
             return Ok(());
         }
+        batch.changes = Some(ledger::NAME);
         batch.records = ledger::write(self.sink.writer().alias(), &entries);
         let (from, to) = (self.position.to_string(), (self.position + 1).to_string());
         let landed = self.sink.land(&from, &to, batch)?;

@@ -6,6 +6,7 @@
 use indoc::formatdoc;
 use pintail_core::sql::{Literal, Statement};
 use pintail_engine::EngineError;
+use pintail_engine::lake::OWN_SCHEMA;
 use pintail_streams::dead_letter;
 use pintail_streams::{PositionTable, Writer};
 
@@ -146,6 +147,7 @@ pub fn replay(writer: Writer, table: RawTable, letters: &[Letter], now_micros: i
     if replayed.landed.is_empty() {
         return Ok(replayed);
     }
+    batch.changes = Some((OWN_SCHEMA, dead_letter::TABLE));
     batch.records.push(mark(sink.writer().alias(), &replayed.landed));
     let to = (at.parse::<u64>().unwrap_or(0) + 1).to_string();
     sink.land(&at, &to, batch)?;

@@ -110,7 +110,7 @@ pub fn key() -> Vec<String> {
 
 /// Returns the statement that fails unless each key of [`ROWS`] has exactly one row in the rollup.
 pub fn prove(rollup_name: &str, rollup: &str) -> Statement {
-    prove_keys(rollup_name, &key(), rollup, ROWS)
+    prove_keys(rollup_name, &key(), rollup, ROWS, ROWS)
 }
 
 /// What of the base goes, by key: how many instants are counted there.

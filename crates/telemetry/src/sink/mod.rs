@@ -52,6 +52,8 @@ pub struct Batch {
     pub letters: Vec<DeadLetter>,
     /// What else belongs into the same commit: the source's own records.
     pub records: Vec<Statement>,
+    /// The table, by schema and name, of which the records change rows.
+    pub changes: Option<(&'static str, &'static str)>,
 }
 
 /// What landed.
@@ -143,7 +145,8 @@ impl Sink {
         let mut pauses = pauses();
         loop {
             let change = Move { from, to, source: &self.name.source, token: 0 };
-            let asked = Commit { by: &self.by, position: &self.name.position, change };
+            let asked =
+                Commit { by: &self.by, position: &self.name.position, change, changes: batch.changes.as_slice() };
             let insert = self.insert(&condition_without(&left_out));
             let work = |transaction: &WriteTransaction<'_>| self.write(transaction, &insert, &letters, &batch.records);
             let tell =

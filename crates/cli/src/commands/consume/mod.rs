@@ -42,7 +42,7 @@ enum ConsumeCommand {
     Show(list::ShowArgs),
     /// Move a cursor, also back
     Reset(reset::ResetArgs),
-    /// Decode a range again, and replace what an older version of the decoder wrote
+    /// Decode a range again, and replace all that older versions of the decoder made of its events
     Replay(reread::RereadArgs),
     /// Decode a range again, and fill in what is missing
     Backfill(reread::RereadArgs),

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, RunId};
 use pintail_core::retention::{Ramp, RewriteRefused, TableFiles, may_rewrite};
+use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
-use pintail_engine::lake::compact::{self, Compacted};
+use pintail_engine::lake::compact::{self, CompactTable, Compacted};
+use pintail_engine::lane::Purpose;
 use pintail_engine::{EngineError, ErrorClass, LakeLocation, Session};
 
 use super::consumers::Standing;
@@ -16,6 +18,12 @@ use crate::pintail::{Pintail, RunnerError};
 /// What DuckLake writes when nobody says otherwise.
 const TARGET_BYTES: u64 = 512_000_000;
 
+/// How long a merge waits for those who change rows of its table. They are done in moments, and those who come later
+/// wait behind the merge.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const OVER: &str = "the time for compaction was over";
+
 /// How files are compacted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compaction {
@@ -23,7 +31,7 @@ pub struct Compaction {
     pub small_bytes: u64,
     /// Tables of which at least this part is deleted are written again; `None` for none.
     pub rewrite: Option<f64>,
-    /// No table is begun after this time.
+    /// No merge is begun after this time.
     pub budget: Duration,
 }
 
@@ -84,10 +92,8 @@ impl Pintail {
             }
             if is_dry {
                 table.expect(&files, rewrite == Ok(true));
-            } else if is_due && compaction.budget <= started.elapsed() {
-                table.left = Some("the time for compaction was over".to_owned());
             } else if is_due {
-                let work = TableWork { location, guard, session, compaction, files: &files };
+                let work = TableWork { location, guard, session, compaction, files: &files, started };
                 self.compact_table(&work, rewrite == Ok(true), &mut table)?;
             }
             if table.is_worth_a_line() {
@@ -103,6 +109,10 @@ impl Pintail {
         rewrites: bool,
         table: &mut CompactedTable,
     ) -> Result<(), RunnerError> {
+        if work.is_over() {
+            table.left = Some(OVER.to_owned());
+            return Ok(());
+        }
         let Some(lease) = self.lease_table(work)? else {
             table.left = Some("it is being written; the next upkeep comes to it".to_owned());
             return Ok(());
@@ -114,8 +124,11 @@ impl Pintail {
         self.runtime.block_on(work.guard.release(&lease)).map_err(EngineError::from)?;
         // What a writer without a lease, such as a program of others, made impossible is tried next time.
         match done {
-            Err(error) if matches!(error.class(), ErrorClass::Conflict | ErrorClass::Transient) => {
+            Err(error) if error.class() == ErrorClass::Conflict => {
                 table.left = Some("it was written meanwhile; the next upkeep comes to it".to_owned());
+            }
+            Err(error) if error.class() == ErrorClass::Transient => {
+                table.left = Some(format!("{}; the next upkeep comes to it", crate::with_sources(&error)));
             }
             // One table that cannot be compacted must not keep versions from expiring.
             Err(error) => {
@@ -134,16 +147,18 @@ impl Pintail {
         let memory = self.project.project.config.run.memory_limit.0 / self.slots().max(1);
         let mut ramp = Ramp::new(work.files, memory, TARGET_BYTES);
         loop {
-            let merged = self.in_lane(work, |attempt| {
-                let names = (work.files.schema.as_str(), work.files.table.as_str());
-                let alias = work.location.write_alias();
-                compact::merge(work.session, &alias, names, work.compaction.small_bytes, ramp.next(), attempt)
-            });
+            if work.is_over() {
+                table.left = Some(OVER.to_owned());
+                return Ok(());
+            }
+            let began = Instant::now();
+            let merged =
+                self.in_lane(work, |table, attempt| table.merge(work.compaction.small_bytes, ramp.next(), attempt));
             match merged {
                 Ok(None) => return Ok(()),
                 Ok(Some(done)) => {
                     add(&mut table.merged, done);
-                    ramp = ramp.after_success();
+                    ramp = ramp.after_success(began.elapsed());
                 }
                 Err(error) if error.is_out_of_memory() => match ramp.after_out_of_memory() {
                     Some(smaller) => ramp = smaller,
@@ -158,25 +173,30 @@ impl Pintail {
     }
 
     fn rewrite_table(&self, work: &TableWork<'_>, table: &mut CompactedTable) -> Result<(), EngineError> {
+        if work.is_over() {
+            table.left = Some(OVER.to_owned());
+            return Ok(());
+        }
         let threshold = work.compaction.rewrite.unwrap_or(1.0);
-        let names = (work.files.schema.as_str(), work.files.table.as_str());
-        let alias = work.location.write_alias();
-        let done = self.in_lane(work, |attempt| compact::rewrite(work.session, &alias, names, threshold, attempt))?;
+        let done = self.in_lane(work, |table, attempt| table.rewrite(threshold, attempt))?;
         if let Some(done) = done {
             add(&mut table.rewritten, done);
         }
         Ok(())
     }
 
-    /// One commit, alone in the lane; between two of them writers have their turn.
+    /// One commit, while nobody changes rows of the table; between two of them writers have their turn.
     fn in_lane<T>(
         &self,
         work: &TableWork<'_>,
-        commit: impl FnOnce(&AttemptId) -> Result<T, EngineError>,
+        commit: impl FnOnce(&CompactTable<'_>, &AttemptId) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
+        let name = (work.files.schema.as_str(), work.files.table.as_str());
+        let before_commit = || self.settings.faults.reach(FaultPoint::Compacted);
+        let table = CompactTable { session: work.session, lake: work.location, name, before_commit: &before_commit };
         let lane = work.location.lane();
-        let _pass = lane.enter()?;
-        commit(&AttemptId(crate::new_id()))
+        let _pass = lane.enter_to(Purpose::Compact(name), PATIENCE, &|| false)?;
+        commit(&table, &AttemptId(crate::new_id()))
     }
 
     fn lease_table(&self, work: &TableWork<'_>) -> Result<Option<Lease>, RunnerError> {
@@ -199,6 +219,13 @@ struct TableWork<'a> {
     session: &'a Session,
     compaction: &'a Compaction,
     files: &'a TableFiles,
+    started: Instant,
+}
+
+impl TableWork<'_> {
+    fn is_over(&self) -> bool {
+        self.compaction.budget <= self.started.elapsed()
+    }
 }
 
 impl CompactedTable {

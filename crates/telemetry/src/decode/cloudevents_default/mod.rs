@@ -10,7 +10,7 @@
 
 use arrow::array::RecordBatch;
 use metrics::counter;
-use pintail_streams::{Dead, Decoded, Decoder, ResolveError, Target};
+use pintail_streams::{Dead, Decoded, Decoder, Parent, ResolveError, Target};
 use serde_json::value::RawValue;
 
 use super::blobs;
@@ -98,8 +98,8 @@ impl Decoder for CloudEventsDefault {
         ]
     }
 
-    fn parent(&self) -> Vec<(String, String)> {
-        let column = |(target, source): (&str, &str)| (target.to_owned(), source.to_owned());
+    fn parent(&self) -> Vec<Parent> {
+        let column = |(target, source): (&str, &str)| Parent { target: target.to_owned(), source: source.to_owned() };
         [("subject", "subject"), ("source", "source"), ("cloud_event_id", "id")].map(column).into()
     }
 
@@ -121,7 +121,13 @@ impl Decoder for CloudEventsDefault {
             }
             Err(reason) => {
                 for row in 0..batch.num_rows() {
-                    output.dead.push(Dead { row, part: None, reason: reason.clone(), raw: Vec::new() });
+                    output.dead.push(Dead {
+                        row,
+                        part: None,
+                        reason: reason.clone(),
+                        raw: Vec::new(),
+                        is_unread: true,
+                    });
                 }
             }
         }
@@ -149,7 +155,8 @@ impl CloudEventsDefault {
         if let Err(reason) = decode_event(route, row, now_micros, output, &mut faults) {
             faults.push(Fault::whole(row.raw(), reason));
         }
-        let dead = |Fault { part, reason, raw }| Dead { row: index, part, reason, raw };
+        let is_unread = row.unusable.is_some();
+        let dead = |Fault { part, reason, raw }| Dead { row: index, part, reason, raw, is_unread };
         output.dead.extend(faults.into_iter().map(dead));
     }
 }

@@ -149,7 +149,7 @@ fn a_key_that_is_there_twice_stops_the_fold_and_is_seen_by_the_check() {
     );
     let proof = crate::rollup::fold::prove("signals_latest", &tables.rollup_table);
     let error = format!("{:?}", session.run(&proof).unwrap_err());
-    assert!(error.contains("(keys touched, rows found): 1, 2"), "{error}");
+    assert!(error.contains("(rows expected, rows found): 1, 2"), "{error}");
 
     tables.run(&tables.rollup().rebuild(&tables.base, &tables.rollup_table));
     assert_eq!(tables.drift(), Drift::default());

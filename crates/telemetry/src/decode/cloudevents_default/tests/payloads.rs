@@ -157,6 +157,9 @@ fn large_payloads_come_from_the_blob_store_and_a_missing_one_is_dead_with_its_ke
         dead: row 2 whole: the payload is the blob `blobs/gone`: no such blob (blobs/gone)
     "#]]
     .assert_eq(&shown(&decode_with(options.clone(), &rows)));
+    // What cannot be read is told from what reads as nonsense.
+    let dead = decode_with(options.clone(), &[blob("blobs/gone"), Raw::status("nonsense")]).dead;
+    assert_eq!(dead.iter().map(|dead| dead.is_unread).collect::<Vec<_>>(), [true, false]);
 
     let decoder = CloudEventsDefault::new(options);
     let error = decoder.resolve(batch(&[blob("blobs/away")])).unwrap_err();
