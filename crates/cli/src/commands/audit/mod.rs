@@ -1,5 +1,6 @@
 //! `audit`: every invariant of a lake that can be checked while it is in use.
 
+mod blobs;
 mod decoded;
 
 use clap::Args;
@@ -21,7 +22,8 @@ Examples:
 Checked are the files that any snapshot shows, the rows of each table against the catalog, the store
 against what the commits say, pins and consumers against the snapshots that are there, and what the
 consumers of pintail.toml have written: no row twice, each with its raw event, each summary equal to
-its rows. Every table is scanned. Nothing is mended; exit code 1 when something is not as it must be.")]
+its rows. Where `pintail ingest` has put events, each payload in the blob store has its row, and each
+row its payload. Every table is scanned. Nothing is mended; exit code 1 when something is not as it must be.")]
 pub struct AuditArgs {
     /// One lake; otherwise all
     lake: Option<String>,
@@ -32,7 +34,8 @@ pub fn run(args: &AuditArgs, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
     let consumers = decoded::consumers(&pintail)?;
     let questions = |lake: &_, alias: &str| decoded::questions(&consumers, lake, alias);
-    let audits = pintail.audit(args.lake.as_deref(), &questions)?;
+    let mut audits = pintail.audit(args.lake.as_deref(), &questions)?;
+    blobs::add(&mut audits, &pintail, app)?;
     match app.terminal.is_json {
         true => app.terminal.json(&json!({"lakes": audits.iter().map(audit_json).collect::<Vec<_>>()})),
         false => show(&audits, app),
