@@ -196,6 +196,7 @@ codes! {
     UNKNOWN_DECODER = "P561" Error "a decoder that does not exist";
     STREAM_BODY = "P562" Error "a script with `stream` that cannot be run as one";
     OPEN_INGEST = "P575" Error "ingest would take events from anybody";
+    INGEST_FILE = "P576" Error "a file that `[ingest]` names cannot be read";
 }
 
 #[cfg(test)]

@@ -3,53 +3,22 @@
 use std::path::Path;
 
 use pintail_server::listen::{ListenError, Listener, Tls};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use pintail_testkit::authority::{Authority, Identity, write};
 
 use crate::harness::{Setup, serve};
 
 const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
 
-/// An authority, and what it signs.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// Returns a certificate for this machine and its key, in PEM.
-    fn sign(&self) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-}
-
 fn files(folder: &Path, server: &Authority, clients: Option<&Authority>) -> Tls {
-    let (certificate, key) = server.sign();
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    };
-    Tls {
-        certificate: write("server.pem", &certificate),
-        key: write("server.key", &key),
-        client_authority: clients.map(|clients| write("clients.pem", &clients.pem)),
-    }
+    let (certificate, key) = server.sign().write(folder, "server");
+    let client_authority = clients.map(|clients| write(folder, "clients.pem", clients.pem()));
+    Tls { certificate, key, client_authority }
 }
 
-fn client(server: &Authority, identity: Option<(String, String)>) -> reqwest::Client {
-    let root = reqwest::Certificate::from_pem(server.pem.as_bytes()).unwrap();
+fn client(server: &Authority, identity: Option<Identity>) -> reqwest::Client {
+    let root = reqwest::Certificate::from_pem(server.pem().as_bytes()).unwrap();
     let mut builder = reqwest::Client::builder().tls_certs_only([root]);
-    if let Some((certificate, key)) = identity {
+    if let Some(Identity { certificate, key }) = identity {
         builder = builder.identity(reqwest::Identity::from_pem(format!("{certificate}{key}").as_bytes()).unwrap());
     }
     builder.build().unwrap()

@@ -77,7 +77,8 @@ impl Blobs {
                 listed.await.expect("listing a folder does not panic")
             }
             Place::Store { store, prefix } => {
-                let objects = store.list(Some(&object(prefix, PREFIX))).map_err(|source| failed("list", PREFIX, source));
+                let objects =
+                    store.list(Some(&object(prefix, PREFIX))).map_err(|source| failed("list", PREFIX, source));
                 let key = |path: &str| path.strip_prefix(prefix).unwrap_or(path).trim_start_matches('/').to_owned();
                 objects.map_ok(|object| (key(object.location.as_ref()), object.last_modified)).try_collect().await
             }
