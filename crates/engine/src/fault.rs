@@ -29,6 +29,8 @@ pub enum FaultPoint {
     Committed,
     /// The store knows, the lease is still held.
     Remembered,
+    /// Upkeep has compacted files of a table, COMMIT is not sent.
+    Compacted,
     /// Upkeep has copied what expiry would destroy; nothing is expired.
     Kept,
     /// Upkeep has expired a chunk of snapshots.
@@ -51,7 +53,8 @@ impl FaultPoint {
     ];
 
     /// The points of the upkeep of a lake, in its order.
-    pub const UPKEEP: [FaultPoint; 3] = [FaultPoint::Kept, FaultPoint::Expired, FaultPoint::Cleaned];
+    pub const UPKEEP: [FaultPoint; 4] =
+        [FaultPoint::Compacted, FaultPoint::Kept, FaultPoint::Expired, FaultPoint::Cleaned];
 
     /// Returns the point's name as a test writes it.
     pub fn name(self) -> &'static str {
@@ -64,6 +67,7 @@ impl FaultPoint {
             FaultPoint::Stamped => "stamped",
             FaultPoint::Committed => "committed",
             FaultPoint::Remembered => "remembered",
+            FaultPoint::Compacted => "compacted",
             FaultPoint::Kept => "kept",
             FaultPoint::Expired => "expired",
             FaultPoint::Cleaned => "cleaned",

@@ -33,7 +33,7 @@ mod versions;
 
 pub use server::ServerFacts;
 
-pub use lost::{Settled, settle_lost};
+pub use lost::{Settled, settle_lost, was_made_in_vain};
 
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
 pub use named::{Named, named};

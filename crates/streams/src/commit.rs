@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use backon::{BlockingRetryable as _, ExponentialBuilder};
 use pintail_core::id::{AttemptId, SnapshotId};
-use pintail_core::sql::Statement;
+use pintail_core::sql::{Relation, Statement};
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::lake::{self, Settled};
+use pintail_engine::lake::{self, OWN_SCHEMA, Settled};
 use pintail_engine::lane::Purpose;
 use pintail_engine::transaction::CommitWords;
 use pintail_engine::{EngineError, ErrorClass, Instance, WriteTransaction};
@@ -83,7 +83,8 @@ pub fn begin_at(
         let lane = writer.lake().lane();
         let pass = lane.enter_within(writer.faults().patience(), &|| false)?;
         let transaction = WriteTransaction::begin(writer.session(), writer.alias())?;
-        if position::is_absent(writer, table)? {
+        if let Some(first) = before_making(writer, OWN_SCHEMA, table.name())? {
+            writer.session().run_all(&first)?;
             transaction.run(&position::create(writer.alias(), table, start, source))?;
             let attempt = new_attempt();
             let text = stamp(by, &attempt, table, None, start);
@@ -101,21 +102,34 @@ pub fn begin_at(
 
 /// Makes `schema.table` by `statements` where it is missing, in a commit of its own; two that do it at once make one.
 pub fn make_table(writer: &Writer, schema: &str, table: &str, statements: &[Statement]) -> Result<(), EngineError> {
-    let is_absent =
-        || lake::absent_names(writer.session(), writer.alias(), &[(schema, table)]).map(|absent| !absent.is_empty());
     let make = || {
-        if !is_absent()? {
+        if before_making(writer, schema, table)?.is_none() {
             return Ok(());
         }
         let lane = writer.lake().lane();
         let _pass = lane.enter_within(writer.faults().patience(), &|| false)?;
         let transaction = WriteTransaction::begin(writer.session(), writer.alias())?;
-        if is_absent()? {
-            commit_tables(writer, transaction, &format!("make {schema}.{table}"), statements)?;
+        if let Some(first) = before_making(writer, schema, table)? {
+            let statements: Vec<Statement> = first.into_iter().chain(statements.iter().cloned()).collect();
+            commit_tables(writer, transaction, &format!("make {schema}.{table}"), &statements)?;
         }
         Ok(())
     };
     make.retry(patience()).when(may_pass).call()
+}
+
+/// Returns what must be sent before `schema.table` can be made; `None` when it is there. One that was made by a commit that
+/// was taken back lacks the rows that it was made with, and goes.
+fn before_making(writer: &Writer, schema: &str, table: &str) -> Result<Option<Vec<Statement>>, EngineError> {
+    let (session, alias) = writer.place();
+    if !lake::absent_names(session, alias, &[(schema, table)])?.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    if !lake::was_made_in_vain(session, alias, schema, table)? {
+        return Ok(None);
+    }
+    let drop = format!("DROP TABLE {}", Relation::in_catalog(alias, schema, table));
+    Ok(Some(vec![Statement::new("drop a table that was made in vain", drop)]))
 }
 
 /// Sends statements that make or drop tables in one commit, which nobody's position is part of.

@@ -61,7 +61,7 @@ pub struct Position {
     pub has_moved: bool,
 }
 
-/// Returns the position, or `None` when the stream has never begun.
+/// Returns the position, or `None` when the stream has never begun, or its beginning was taken back.
 pub fn read(writer: &Writer, table: &PositionTable) -> Result<Option<Position>, EngineError> {
     read_in(writer.session(), writer.alias(), table)
 }
@@ -84,6 +84,7 @@ pub fn read_in(session: &Session, alias: &str, table: &PositionTable) -> Result<
     })?;
     match rows.len() {
         1 => Ok(rows.pop()),
+        0 if lake::was_made_in_vain(session, alias, OWN_SCHEMA, table.name())? => Ok(None),
         found => Err(EngineError::Answer {
             purpose: "read the position",
             detail: format!("{table} holds {found} rows instead of one; somebody else has written it"),

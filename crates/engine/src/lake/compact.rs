@@ -8,7 +8,7 @@ use pintail_core::id::AttemptId;
 use pintail_core::retention::TableFiles;
 use pintail_core::sql::Literal;
 
-use super::metadata;
+use super::{LakeLocation, metadata};
 use crate::error::EngineError;
 use crate::session::Session;
 use crate::transaction::{CommitWords, WriteTransaction};
@@ -69,67 +69,70 @@ pub fn table_files(session: &Session, alias: &str, small_bytes: u64) -> Result<V
     })
 }
 
-/// Merges files of less than `small_bytes` of a table into at most `most` files, in one commit; `None` when there was
-/// nothing to merge.
-pub fn merge(
-    session: &Session,
-    alias: &str,
-    (schema, table): (&str, &str),
-    small_bytes: u64,
-    most: u64,
-    attempt: &AttemptId,
-) -> Result<Option<Compacted>, EngineError> {
-    let call = format!(
-        "CALL ducklake_merge_adjacent_files({}, {}, schema => {}, max_file_size => {small_bytes}, \
-         max_compacted_files => {most})",
-        Literal::new(alias),
-        Literal::new(table),
-        Literal::new(schema)
-    );
-    let message =
-        |done: &Compacted| format!("merge {} files of {schema}.{table} into {}", done.files_before, done.files_after);
-    compact(session, alias, "merge small files", &call, attempt, message)
+/// A table whose files are compacted.
+pub struct CompactTable<'a> {
+    /// The session, in which the lake is attached for writing.
+    pub session: &'a Session,
+    /// The lake.
+    pub lake: &'a LakeLocation,
+    /// The table's schema and name.
+    pub name: (&'a str, &'a str),
+    /// Called when all is done but COMMIT.
+    pub before_commit: &'a dyn Fn(),
 }
 
-/// Writes files again of which at least the part `threshold` is deleted; `None` when there was none.
-pub fn rewrite(
-    session: &Session,
-    alias: &str,
-    (schema, table): (&str, &str),
-    threshold: f64,
-    attempt: &AttemptId,
-) -> Result<Option<Compacted>, EngineError> {
-    let call = format!(
-        "CALL ducklake_rewrite_data_files({}, {}, schema => {}, delete_threshold => {threshold})",
-        Literal::new(alias),
-        Literal::new(table),
-        Literal::new(schema)
-    );
-    let message = |done: &Compacted| {
-        format!("write {} files of {schema}.{table} again without their deleted rows", done.files_before)
-    };
-    compact(session, alias, "write files again without their deleted rows", &call, attempt, message)
-}
-
-fn compact(
-    session: &Session,
-    alias: &str,
-    purpose: &'static str,
-    call: &str,
-    attempt: &AttemptId,
-    message: impl FnOnce(&Compacted) -> String,
-) -> Result<Option<Compacted>, EngineError> {
-    let transaction = WriteTransaction::begin(session, alias)?;
-    let rows = session.rows(purpose, call, |row| Ok((row.get::<_, i64>(2)?, row.get::<_, i64>(3)?)))?;
-    let sum = |pick: fn(&(i64, i64)) -> i64| u64::try_from(rows.iter().map(pick).sum::<i64>()).unwrap_or(0);
-    let done = Compacted { files_before: sum(|row| row.0), files_after: sum(|row| row.1) };
-    if done.files_before == 0 {
-        // A transaction without changes makes no snapshot that could be proved.
-        transaction.roll_back();
-        return Ok(None);
+impl CompactTable<'_> {
+    /// Merges files of less than `small_bytes` into at most `most` files, in one commit; `None` when there was nothing to
+    /// merge.
+    pub fn merge(&self, small_bytes: u64, most: u64, attempt: &AttemptId) -> Result<Option<Compacted>, EngineError> {
+        let (schema, table) = self.name;
+        let call = format!(
+            "CALL ducklake_merge_adjacent_files({}, {}, schema => {}, max_file_size => {small_bytes}, \
+             max_compacted_files => {most})",
+            Literal::new(self.lake.write_alias()),
+            Literal::new(table),
+            Literal::new(schema)
+        );
+        let message = |done: &Compacted| {
+            format!("merge {} files of {schema}.{table} into {}", done.files_before, done.files_after)
+        };
+        self.compact("merge small files", &call, attempt, message)
     }
-    let extra_info = serde_json::json!({"pintail": 1, "entries": [], "maintenance": attempt.as_str()}).to_string();
-    let words = CommitWords { attempt, message: &message(&done), extra_info: &extra_info };
-    transaction.commit(&words, || {})?;
-    Ok(Some(done))
+
+    /// Writes files again of which at least the part `threshold` is deleted; `None` when there was none.
+    pub fn rewrite(&self, threshold: f64, attempt: &AttemptId) -> Result<Option<Compacted>, EngineError> {
+        let (schema, table) = self.name;
+        let call = format!(
+            "CALL ducklake_rewrite_data_files({}, {}, schema => {}, delete_threshold => {threshold})",
+            Literal::new(self.lake.write_alias()),
+            Literal::new(table),
+            Literal::new(schema)
+        );
+        let message = |done: &Compacted| {
+            format!("write {} files of {schema}.{table} again without their deleted rows", done.files_before)
+        };
+        self.compact("write files again without their deleted rows", &call, attempt, message)
+    }
+
+    fn compact(
+        &self,
+        purpose: &'static str,
+        call: &str,
+        attempt: &AttemptId,
+        message: impl FnOnce(&Compacted) -> String,
+    ) -> Result<Option<Compacted>, EngineError> {
+        let transaction = WriteTransaction::begin(self.session, &self.lake.write_alias())?;
+        let rows = self.session.rows(purpose, call, |row| Ok((row.get::<_, i64>(2)?, row.get::<_, i64>(3)?)))?;
+        let sum = |pick: fn(&(i64, i64)) -> i64| u64::try_from(rows.iter().map(pick).sum::<i64>()).unwrap_or(0);
+        let done = Compacted { files_before: sum(|row| row.0), files_after: sum(|row| row.1) };
+        if done.files_before == 0 {
+            // A transaction without changes makes no snapshot that could be proved.
+            transaction.roll_back();
+            return Ok(None);
+        }
+        let extra_info = serde_json::json!({"pintail": 1, "entries": [], "maintenance": attempt.as_str()}).to_string();
+        let words = CommitWords { attempt, message: &message(&done), extra_info: &extra_info };
+        transaction.commit(&words, self.before_commit)?;
+        Ok(Some(done))
+    }
 }

@@ -13,6 +13,9 @@ use crate::error::EngineError;
 use crate::session::Session;
 use crate::transaction::roll_back;
 
+/// The message of a commit that was taken back.
+const TAKEN_BACK: &str = "taken back: the answer to its COMMIT was lost, and its files with it";
+
 /// What became of a stored commit whose answer was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
@@ -40,11 +43,29 @@ pub fn settle_lost(session: &Session, alias: &str, snapshot: SnapshotId) -> Resu
     Ok(Settled::Undone)
 }
 
+/// Returns whether `schema.table` was made by a commit that was taken back: it is there without the rows that it was made
+/// with. Tables that a commit makes stay, because sessions that know of them cannot be told.
+pub fn was_made_in_vain(session: &Session, alias: &str, schema: &str, table: &str) -> Result<bool, EngineError> {
+    let metadata = metadata(alias);
+    let sql = format!(
+        "SELECT count(*) > 0
+         FROM {metadata}.ducklake_table t
+         JOIN {metadata}.ducklake_schema s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
+         JOIN {metadata}.ducklake_snapshot_changes c ON c.snapshot_id = t.begin_snapshot
+         WHERE t.end_snapshot IS NULL AND lower(s.schema_name) = lower({}) AND lower(t.table_name) = lower({})
+           AND c.commit_message = {}",
+        Literal::new(schema),
+        Literal::new(table),
+        Literal::new(TAKEN_BACK)
+    );
+    session.one("ask whether the table was made in vain", &sql, |row| row.get(0))
+}
+
 /// Files that the commit added are forgotten, and those that it ended are shown again. Its stamp goes, because it says of
 /// rows that they are there; the snapshot itself stays, as one without effect on rows.
 fn take_back(alias: &str, snapshot: SnapshotId) -> String {
     let metadata = metadata(alias);
-    let told = Literal::new("taken back: the answer to its COMMIT was lost, and its files with it");
+    let told = Literal::new(TAKEN_BACK);
     format!(
         "BEGIN;
          DELETE FROM {metadata}.ducklake_delete_file WHERE begin_snapshot = {snapshot};

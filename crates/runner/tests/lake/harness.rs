@@ -74,6 +74,11 @@ impl Folder {
         self.places.lock().unwrap().database().sql(sql)
     }
 
+    /// Lets somebody `go_on` to a COMMIT that is stored and never answered.
+    pub fn lose_the_answer_of_a_commit(&self, go_on: impl FnOnce()) {
+        self.places.lock().unwrap().database().lose_the_answer_of_a_commit(go_on);
+    }
+
     /// Returns `lake`, which lies on Postgres, as another process has it: the connection text tells their lanes apart.
     pub fn as_another_process(&self, lake: &LakeLocation) -> LakeLocation {
         let places = self.places.lock().unwrap();

@@ -279,7 +279,9 @@ fn a_pin_that_is_given_during_the_upkeep_is_respected() {
 #[test]
 fn an_upkeep_that_is_killed_between_any_two_steps_loses_nothing() {
     let folder = chain(1);
+    foreign(&folder.open(), "CREATE TABLE appended AS SELECT 0 AS i");
     for (version, point) in (2..).zip(FaultPoint::UPKEEP) {
+        foreign(&folder.open(), &format!("INSERT INTO appended VALUES ({version})"));
         folder.write(&format!("//- data/in.csv\nv\n{version}\n"));
         run(&folder.open(), &PlanRequest::default()).assert_good();
         let before = fingerprint(&folder.open());
@@ -292,6 +294,11 @@ fn an_upkeep_that_is_killed_between_any_two_steps_loses_nothing() {
         let versions = pintail.history(&pintail.parse_asset("a").unwrap(), 100).unwrap().len();
         assert_eq!(versions, usize::try_from(version).unwrap(), "killed at {point:?}");
         assert!(!maintain(&pintail).is_led_elsewhere, "killed at {point:?}");
+        assert_eq!(
+            query(&pintail, "SELECT count(*) FROM appended", None),
+            [version.to_string()],
+            "killed at {point:?}"
+        );
         pintail.rebuild_state().unwrap();
         assert_eq!(fingerprint(&pintail), before, "killed at {point:?}");
     }

@@ -5,7 +5,7 @@ use pintail_engine::fault::FaultPoint;
 use pintail_testkit::services::{database, private_postgres};
 
 use crate::crashes::assert_store_agrees_with_lake;
-use crate::harness::{Folder, forced};
+use crate::harness::{Folder, forced, foreign};
 use crate::processes::{Pause, Process, Work, wait_for};
 
 /// Replace, merge and append of one input, in steps that commit one by one.
@@ -70,6 +70,34 @@ fn a_server_that_crashes_at_any_point_of_the_protocol_costs_no_row_and_doubles_n
     assert_store_agrees_with_lake(&folder);
 }
 
+/// DuckLake keeps the files of a compaction whose COMMIT got no answer, so nothing of it has to be taken back.
+#[test]
+fn a_compaction_that_is_stored_although_its_answer_is_lost_has_landed() {
+    let server = private_postgres();
+    let folder = Folder::on_postgres(PROJECT, server.database());
+    folder.run_all().assert_good();
+    let landed = |kind: &str, told: &str| {
+        let pause = Pause::at("compacted");
+        let mut process = Work::run().maintain().faults(pause.fault()).start(folder.path());
+        process.reaches(&pause.reached());
+        folder.lose_the_answer_of_a_commit(|| pause.release());
+        assert_eq!(process.done(), [told]);
+        let stored = format!("SELECT count(*) FROM ducklake_snapshot_changes WHERE changes_made LIKE '{kind}:%'");
+        assert_eq!(folder.database_sql(&stored), "1", "{told}");
+        assert_eq!(folder.open().audit(None, &|_, _| Vec::new()).unwrap().remove(0).findings, [], "{told}");
+    };
+    foreign(&folder.open(), "CREATE TABLE small AS SELECT 0 AS i");
+    for i in 1..4 {
+        foreign(&folder.open(), &format!("INSERT INTO small VALUES ({i})"));
+    }
+    landed("merge_adjacent", "small: Some(Compacted { files_before: 4, files_after: 1 }) None None");
+    assert_eq!(folder.query("SELECT i FROM small ORDER BY i"), ["0", "1", "2", "3"]);
+    foreign(&folder.open(), "CREATE TABLE heavy AS SELECT i FROM range(4) t(i)");
+    foreign(&folder.open(), "DELETE FROM heavy WHERE i < 3");
+    landed("rewrite_delete", "heavy: None Some(Compacted { files_before: 1, files_after: 1 }) None");
+    assert_eq!(folder.query("SELECT i FROM heavy"), ["3"]);
+}
+
 /// DuckLake removes the files of a COMMIT that got no answer, also when it was stored: it is taken back, and done again.
 #[test]
 fn a_commit_that_is_stored_although_its_answer_and_its_files_are_lost_is_taken_back_and_done_again() {
@@ -80,16 +108,7 @@ fn a_commit_that_is_stored_although_its_answer_and_its_files_are_lost_is_taken_b
     let pause = Pause::at("stamped");
     let mut process = Work::run().faults(pause.fault()).start(folder.path());
     process.reaches(&pause.reached());
-    // With a standby that never answers, a COMMIT is stored and then waits; whoever is cut off there gets no answer.
-    folder.database_sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    folder.database_sql("SELECT pg_reload_conf()");
-    pause.release();
-    wait_for("a COMMIT that waits for its answer", || {
-        folder.database_sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") != "0"
-    });
-    folder.database_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-    folder.database_sql("ALTER SYSTEM RESET synchronous_standby_names");
-    folder.database_sql("SELECT pg_reload_conf()");
+    folder.lose_the_answer_of_a_commit(|| pause.release());
     let told = process.done();
     assert!(told.iter().any(|line| line.starts_with("appended: Materialized")), "{told:?}");
     let stamped = "SELECT count(*) FROM ducklake_snapshot_changes WHERE commit_extra_info LIKE '%main/appended%'";

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use pintail_engine::fault::Faults;
 use pintail_engine::native::ExtensionFolders;
-use pintail_runner::pintail::{BackfillRange, BackfillSummary, PlanRequest};
+use pintail_runner::pintail::{BackfillRange, BackfillSummary, Compaction, MaintainRequest, PlanRequest};
 use pintail_runner::project::compile;
 use pintail_runner::{Pintail, RunnerError, Settings};
 use pintail_store::BackfillId;
@@ -59,7 +59,7 @@ impl Work {
         self.word("atomic".to_owned())
     }
 
-    /// Looks after the lakes instead: everything that is not needed goes at once.
+    /// Looks after the lakes instead: everything that is not needed goes at once, and files are compacted.
     pub fn maintain(self) -> Self {
         self.word("maintain".to_owned())
     }
@@ -284,7 +284,7 @@ fn works_on_a_project_when_started_as_a_process() {
         let parts: Vec<&str> = value.split(',').collect();
         match (name, parts.as_slice()) {
             ("force", _) => request.force = true,
-            ("maintain", _) => return drop(pintail.maintain(&crate::harness::upkeep()).unwrap()),
+            ("maintain", _) => return tell_maintained(&pintail),
             ("atomic", _) => request.atomic = true,
             ("peak", _) => tells_peak = true,
             ("partition", [partition]) => request.partition = Some((*partition).to_owned()),
@@ -331,6 +331,13 @@ fn peak_resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+fn tell_maintained(pintail: &Pintail) {
+    let request = MaintainRequest { compaction: Some(Compaction::default()), ..crate::harness::upkeep() };
+    for table in pintail.maintain(&request).unwrap().remove(0).compacted {
+        println!("\ntold: {}: {:?} {:?} {:?}", table.table, table.merged, table.rewritten, table.left);
+    }
 }
 
 fn tell_job(summary: Result<BackfillSummary, RunnerError>) {

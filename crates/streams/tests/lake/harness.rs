@@ -58,6 +58,11 @@ impl Lake {
         self.writer_with("")
     }
 
+    /// Lets somebody `go_on` to a COMMIT that is stored and never answered; the server must be the test's own.
+    pub fn lose_the_answer_of_a_commit(&self, go_on: impl FnOnce()) {
+        self.database.as_ref().unwrap().lose_the_answer_of_a_commit(go_on);
+    }
+
     /// Returns the lake, which lies on Postgres, as another process has it: the connection text tells their lanes apart.
     pub fn of_another_process(&self) -> LakeLocation {
         let database = self.database.as_ref().unwrap();

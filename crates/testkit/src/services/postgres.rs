@@ -175,6 +175,19 @@ impl Database {
         format!("postgres://{user}:{password}@{host}:{port}/{}", self.name)
     }
 
+    /// Lets somebody `go_on` to a COMMIT that is stored and never answered. The server must be the test's own.
+    pub fn lose_the_answer_of_a_commit(&self, go_on: impl FnOnce()) {
+        // With a standby that never answers, a COMMIT is stored and then waits; whoever is cut off there gets no answer.
+        self.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+        self.sql("SELECT pg_reload_conf()");
+        go_on();
+        let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE 'COMMIT%'";
+        crate::wait_until("a COMMIT waits for its answer", || self.sql(&format!("SELECT count(*) {waiting}")) != "0");
+        self.sql(&format!("SELECT pg_terminate_backend(pid) {waiting}"));
+        self.sql("ALTER SYSTEM RESET synchronous_standby_names");
+        self.sql("SELECT pg_reload_conf()");
+    }
+
     /// Runs `sql` and returns the rows as lines, their values separated by `|`; NULL is empty.
     #[track_caller]
     pub fn sql(&self, sql: &str) -> String {

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, RunId};
 use pintail_core::retention::{Ramp, RewriteRefused, TableFiles, may_rewrite};
+use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
-use pintail_engine::lake::compact::{self, Compacted};
+use pintail_engine::lake::compact::{self, CompactTable, Compacted};
 use pintail_engine::lane::Purpose;
 use pintail_engine::{EngineError, ErrorClass, LakeLocation, Session};
 
@@ -123,8 +124,11 @@ impl Pintail {
         self.runtime.block_on(work.guard.release(&lease)).map_err(EngineError::from)?;
         // What a writer without a lease, such as a program of others, made impossible is tried next time.
         match done {
-            Err(error) if matches!(error.class(), ErrorClass::Conflict | ErrorClass::Transient) => {
+            Err(error) if error.class() == ErrorClass::Conflict => {
                 table.left = Some("it was written meanwhile; the next upkeep comes to it".to_owned());
+            }
+            Err(error) if error.class() == ErrorClass::Transient => {
+                table.left = Some(format!("{}; the next upkeep comes to it", crate::with_sources(&error)));
             }
             // One table that cannot be compacted must not keep versions from expiring.
             Err(error) => {
@@ -148,11 +152,8 @@ impl Pintail {
                 return Ok(());
             }
             let began = Instant::now();
-            let merged = self.in_lane(work, |attempt| {
-                let names = (work.files.schema.as_str(), work.files.table.as_str());
-                let alias = work.location.write_alias();
-                compact::merge(work.session, &alias, names, work.compaction.small_bytes, ramp.next(), attempt)
-            });
+            let merged =
+                self.in_lane(work, |table, attempt| table.merge(work.compaction.small_bytes, ramp.next(), attempt));
             match merged {
                 Ok(None) => return Ok(()),
                 Ok(Some(done)) => {
@@ -177,9 +178,7 @@ impl Pintail {
             return Ok(());
         }
         let threshold = work.compaction.rewrite.unwrap_or(1.0);
-        let names = (work.files.schema.as_str(), work.files.table.as_str());
-        let alias = work.location.write_alias();
-        let done = self.in_lane(work, |attempt| compact::rewrite(work.session, &alias, names, threshold, attempt))?;
+        let done = self.in_lane(work, |table, attempt| table.rewrite(threshold, attempt))?;
         if let Some(done) = done {
             add(&mut table.rewritten, done);
         }
@@ -190,12 +189,14 @@ impl Pintail {
     fn in_lane<T>(
         &self,
         work: &TableWork<'_>,
-        commit: impl FnOnce(&AttemptId) -> Result<T, EngineError>,
+        commit: impl FnOnce(&CompactTable<'_>, &AttemptId) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
+        let name = (work.files.schema.as_str(), work.files.table.as_str());
+        let before_commit = || self.settings.faults.reach(FaultPoint::Compacted);
+        let table = CompactTable { session: work.session, lake: work.location, name, before_commit: &before_commit };
         let lane = work.location.lane();
-        let purpose = Purpose::Compact((&work.files.schema, &work.files.table));
-        let _pass = lane.enter_to(purpose, PATIENCE, &|| false)?;
-        commit(&AttemptId(crate::new_id()))
+        let _pass = lane.enter_to(Purpose::Compact(name), PATIENCE, &|| false)?;
+        commit(&table, &AttemptId(crate::new_id()))
     }
 
     fn lease_table(&self, work: &TableWork<'_>) -> Result<Option<Lease>, RunnerError> {
