@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use pintail_streams::dead_letter::DeadLetter;
+use pintail_streams::dead_letter::{DeadLetter, EventName};
 use pintail_streams::{PositionTable, Writer};
 use rskafka::BackoffConfig;
 use rskafka::client::error::{Error as KafkaError, ProtocolError};
@@ -291,6 +291,7 @@ impl KafkaSource {
             reason: format!("the broker has removed the messages from {offset} up to {first} before they were read"),
             raw: Vec::new(),
             decoder: None,
+            event: EventName::default(),
         });
         Ok(first)
     }
