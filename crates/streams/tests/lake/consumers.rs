@@ -41,7 +41,7 @@ pub fn drain(consumer: &mut Consumer<'_>) -> Vec<Landed> {
         match consumer.pass().unwrap() {
             Pass::Landed(one) => landed.push(one),
             Pass::Idle => return landed,
-            Pass::Again | Pass::NoSource => {}
+            Pass::Again | Pass::NoSource { .. } => {}
         }
     }
     panic!("there is no end: {landed:?}");
@@ -365,7 +365,9 @@ fn what_cannot_be_consumed_is_said(on: On) {
     let writer = lake.writer();
     let decoder = Pairs::default();
     let mut early = open(&writer, spec("decode"), &decoder);
-    assert_eq!(early.pass().unwrap(), Pass::NoSource);
+    assert_eq!(early.pass().unwrap(), Pass::NoSource { near: None });
+    foreign(&writer, "CREATE TABLE lake.main.raws AS SELECT 1 AS x");
+    assert_eq!(early.pass().unwrap(), Pass::NoSource { near: Some("raws".to_owned()) });
     foreign(&writer, "CREATE TABLE lake.main.raw AS SELECT 'a' AS subject, now() AS \"time\", '1' AS id, 'x' AS dta");
     let text = early.pass().unwrap_err().to_string();
     assert!(text.contains("ducklake://main/raw has no column `data`") && text.contains("there is `dta`"), "{text}");
