@@ -3,7 +3,7 @@
 //! Invariant: the log forgets nothing that the lake does not have. The lake's position says what it has, so that a crash
 //! between the two costs a second look and nothing else.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pintail_engine::fault::FaultPoint;
 use pintail_streams::dead_letter::{DeadLetter, EventName};
@@ -59,24 +59,36 @@ pub enum LakeState {
 /// What others may know of a sink.
 #[derive(Clone, Debug)]
 pub struct SinkStatus {
-    state: watch::Sender<LakeState>,
+    /// The state, and since when it is that one.
+    state: watch::Sender<(LakeState, Instant)>,
 }
 
 impl Default for SinkStatus {
     fn default() -> Self {
-        Self { state: watch::Sender::new(LakeState::default()) }
+        Self { state: watch::Sender::new((LakeState::default(), Instant::now())) }
     }
 }
 
 impl SinkStatus {
     /// Returns how the lake has taken the last batch.
     pub fn lake(&self) -> LakeState {
-        *self.state.borrow()
+        self.state.borrow().0
+    }
+
+    /// Returns how long that has been so.
+    pub fn since(&self) -> Duration {
+        self.state.borrow().1.elapsed()
     }
 
     /// Says how the lake has taken a batch.
     pub fn set(&self, state: LakeState) {
-        self.state.send_replace(state);
+        self.state.send_if_modified(|known| {
+            let is_new = known.0 != state;
+            if is_new {
+                *known = (state, Instant::now());
+            }
+            is_new
+        });
     }
 }
 
