@@ -3,11 +3,12 @@
 use pintail_core::id::LakeName;
 use pintail_core::sql::Relation;
 use pintail_runner::Pintail;
-use pintail_runner::pintail::Question;
-use pintail_streams::audit::{Summary, invariants};
+use pintail_runner::pintail::{Check, Question};
+use pintail_streams::audit::{Invariant, Summary, invariants};
 use pintail_streams::consumer::Spec;
 use pintail_streams::decoder::Target;
 use pintail_streams::rollup::shard_table;
+use pintail_telemetry::subject::subject_bucket_sql;
 
 use crate::commands::consume::opening::{Opening, openings};
 use crate::failure::Failure;
@@ -48,13 +49,29 @@ fn about(consumer: &Opening, target: &Target, alias: &str) -> Vec<Question> {
     tables.extend(target.rollup.iter().map(|rollup| (SCHEMA.to_owned(), rollup.table().to_owned())));
     invariants(&*consumer.decoder, target, &base, Some(&source_relation), &summaries)
         .into_iter()
+        .chain(buckets(target, &base))
         .map(|invariant| Question {
+            check: Check::Decoded,
             place: invariant.table,
             counted: invariant.broken,
             query: invariant.query,
             tables: tables.clone(),
         })
         .collect()
+}
+
+/// Queries name buckets to read fewer files, and would miss rows of another one.
+fn buckets(target: &Target, base: &str) -> Option<Invariant> {
+    let has = |name: &str| target.columns.iter().any(|column| column.name == name);
+    let query = format!(
+        "SELECT coalesce(sum(_pt_count), 0)::BIGINT
+         FROM (SELECT subject, subject_bucket, count(*) AS _pt_count FROM {base} GROUP BY ALL)
+         WHERE subject_bucket IS DISTINCT FROM {}",
+        subject_bucket_sql("subject")
+    );
+    let broken =
+        "rows of another bucket than their subject's, which queries that name it do not find: somebody else has written them".to_owned();
+    (has("subject") && has("subject_bucket")).then(|| Invariant { table: target.table.clone(), broken, query })
 }
 
 fn summaries(specs: &[Spec], target: &Target, base: &str, relation: &dyn Fn(&str) -> String) -> Vec<Summary> {
