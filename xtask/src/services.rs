@@ -12,8 +12,8 @@ use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use pintail_testkit::services::{
-    Database, KAFKA, KafkaServer, NATS, NatsServer, POSTGRES, POSTGRES_BIN, PostgresServer, S3, S3Server,
-    postgres_programs,
+    Database, KAFKA, KAFKA_PROGRAM, KafkaServer, NATS, NATS_PROGRAM, NatsServer, POSTGRES, POSTGRES_BIN,
+    PostgresServer, S3, S3Server, postgres_programs,
 };
 
 use crate::process;
@@ -27,6 +27,8 @@ pub struct Services {
     s3: Option<S3Server>,
     nats: Option<NatsServer>,
     kafka: Option<KafkaServer>,
+    /// For tests that start a broker of their own.
+    broker_programs: [(&'static str, PathBuf); 2],
     _folder: Folder,
 }
 
@@ -38,10 +40,11 @@ impl Services {
         // Found before the threads start: what is missing is fetched, one at a time.
         let programs = is_wanted(POSTGRES).then(|| programs(repository, &folder)).transpose()?;
         let weed = is_wanted(S3).then(|| setup::tool(repository, "weed")).transpose()?;
-        let tool = |wanted, program| is_wanted(wanted).then(|| setup::tool(repository, program)).transpose();
-        let (nats, kafka) = (tool(NATS, "nats-server")?, tool(KAFKA, "tansu")?);
-        let nats = nats.map(|nats| NatsServer::start(&nats, &folder.path.join("nats"))).transpose();
-        let kafka = kafka.map(|tansu| KafkaServer::start(&tansu, &folder.path.join("kafka"))).transpose();
+        let tool = |program| setup::tool(repository, program);
+        let broker_programs = [(NATS_PROGRAM, tool("nats-server")?), (KAFKA_PROGRAM, tool("tansu")?)];
+        let [(_, nats), (_, tansu)] = &broker_programs;
+        let nats = is_wanted(NATS).then(|| NatsServer::start(nats, &folder.path.join("nats"))).transpose();
+        let kafka = is_wanted(KAFKA).then(|| KafkaServer::start(tansu, &folder.path.join("kafka"))).transpose();
         let (postgres, s3) = thread::scope(|scope| {
             let s3 = scope.spawn(|| weed.map(|weed| S3Server::start(&weed, &folder.path.join("s3"))).transpose());
             let postgres = programs.map(|programs| {
@@ -55,6 +58,7 @@ impl Services {
             s3: s3.context("cannot start an S3 server for the tests")?,
             nats: nats.context("cannot start a NATS server for the tests")?,
             kafka: kafka.context("cannot start a broker of Kafka for the tests")?,
+            broker_programs,
             _folder: folder,
         })
     }
@@ -80,6 +84,9 @@ impl Services {
         }
         if let Some(server) = &self.kafka {
             command.env(KAFKA, server.address());
+        }
+        for (name, program) in &self.broker_programs {
+            command.env(name, program);
         }
     }
 }

@@ -155,6 +155,23 @@ impl Guard {
         self.patiently(ask).await.map_err(failed)
     }
 
+    /// Returns who holds the whole of `asset`, if somebody living does, without asking for it.
+    pub async fn holder_of(&self, asset: &str) -> Result<Option<LeaseHolder>, GuardError> {
+        let sql = format!(
+            "SELECT token, owner, process, run, partition, since_micros, {} AS is_alive FROM {}
+             WHERE asset = $1 AND partition IS NULL",
+            self.database.is_alive(),
+            self.table("lease")
+        );
+        let look = || async {
+            on_pool!(&self.database, |pool| {
+                sqlx::query_as(sqlx::AssertSqlSafe(sql.clone())).bind(asset).fetch_optional(pool).await
+            })
+        };
+        let row: Option<LeaseRow> = self.patiently(look).await.map_err(self.database("look for a lease"))?;
+        Ok(row.filter(|row| self.lives(&row.owner, row.is_alive)).map(|row| row.holder()))
+    }
+
     /// Makes every token that is given from now on greater than `least`, for a guard that was lost and counts anew.
     pub async fn raise_tokens(&self, least: i64) -> Result<(), GuardError> {
         let sql = format!("UPDATE {} SET last = $1 WHERE last < $1", self.table("token"));

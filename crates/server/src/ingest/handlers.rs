@@ -10,11 +10,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pintail_telemetry::log::{Arrival, Record, Refusal};
-use pintail_telemetry::sink::LakeState;
 use serde_json::json;
 
 use super::answer::{Accepted, Refused, RefusedElement};
 use super::mode::{Content, Element, content};
+use super::readiness::{Facts, decide};
 use super::{Shared, body};
 
 /// Reading a body of this size takes as long as a few hundred small requests.
@@ -87,32 +87,20 @@ pub(super) async fn health() -> Json<serde_json::Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// Says whether requests are taken: not while the server drains, not when the log is full, and not while the lake refuses
-/// what is in the log, which fills it until somebody has looked.
+/// Says whether requests should be sent here, and why not.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
-    let log = shared.options.intake.log();
-    let (held, limit) = (log.held(), log.limit());
-    let lake = shared.options.sink.lake();
-    let why = if shared.is_draining.load(Ordering::Relaxed) {
-        Some("the server is stopping")
-    } else if limit <= held {
-        Some("the log is full: the lake is behind")
-    } else if lake == LakeState::Refuses {
-        Some(
-            "the lake refuses what is in the log, the reason is in the server's output; nothing lands until it is mended",
-        )
-    } else {
-        None
-    };
-    // A lake that is away for a while is what the log is for: requests are taken.
-    let lake = match lake {
-        LakeState::Well => "ok",
-        LakeState::Away => "behind",
-        LakeState::Refuses => "refuses",
-    };
-    let status = if why.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    let state = json!({"ready": why.is_none(), "reason": why, "lake": lake, "log_bytes": held, "log_limit": limit});
-    (status, Json(state)).into_response()
+    let options = &shared.options;
+    let log = options.intake.log();
+    let readiness = decide(&Facts {
+        is_draining: shared.is_draining.load(Ordering::Relaxed),
+        lake: (options.sink.lake(), options.sink.since()),
+        lake_patience: options.lake_patience,
+        held: log.held(),
+        limit: log.limit(),
+        sources: options.sources.iter().map(|source| (source.name(), source.reach())).collect(),
+    });
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness)).into_response()
 }
 
 /// Prints the metrics.

@@ -8,15 +8,18 @@ mod authority;
 mod body;
 mod handlers;
 mod mode;
+mod readiness;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use pintail_telemetry::intake::Intake;
 use pintail_telemetry::sink::SinkStatus;
+use pintail_telemetry::sources::SourceStatus;
 use tokio::sync::Semaphore;
 
 pub use authority::Tokens;
@@ -34,6 +37,10 @@ pub struct IngestOptions {
     pub body_limit: usize,
     /// Whether the lake takes what is sent.
     pub sink: SinkStatus,
+    /// How long it may be away before requests should go elsewhere.
+    pub lake_patience: Duration,
+    /// The brokers that are read beside HTTP.
+    pub sources: Vec<SourceStatus>,
     /// Prints the metrics.
     pub metrics: PrometheusHandle,
     /// The time of arrivals, in microseconds since 1970 UTC.

@@ -6,9 +6,10 @@ use expect_test::expect;
 use pintail_telemetry::cloudevents::Payload;
 use pintail_telemetry::log::Record;
 use pintail_telemetry::sink::LakeState;
+use pintail_telemetry::sources::Reach;
 use serde_json::json;
 
-use crate::harness::{Setup, serve};
+use crate::harness::{Server, Setup, serve};
 
 const ONE: (&str, &str) = ("content-type", "application/cloudevents+json");
 const BATCH: (&str, &str) = ("content-type", "application/cloudevents-batch+json; charset=utf-8");
@@ -145,14 +146,13 @@ async fn health_readiness_and_metrics_are_told() {
         (response.status().as_u16(), response.text().await.unwrap())
     };
     assert_eq!(get("/health").await, (200, r#"{"status":"ok"}"#.to_owned()));
+    assert_eq!(get("/metrics").await.0, 200);
     let (status, ready) = get("/ready").await;
     assert_eq!(status, 200);
-    expect![[r#"{"ready":true,"reason":null,"lake":"ok","log_bytes":0,"log_limit":1048576}"#]].assert_eq(&ready);
-    assert_eq!(get("/metrics").await.0, 200);
-    // A lake that is away is what the log is for; one that refuses needs somebody.
-    server.sink.set(LakeState::Away);
+    expect![[r#"{"ready":true,"reasons":[],"lake":"ok","log_bytes":0,"log_limit":1048576,"sources":[{"source":"nats","state":"connecting"}]}"#]].assert_eq(&ready);
+    server.source.set(Reach::Away);
     let (status, ready) = get("/ready").await;
-    assert!(status == 200 && ready.contains(r#""lake":"behind""#), "{ready}");
+    assert!(status == 200 && ready.contains(r#"{"source":"nats","state":"away"}"#), "{ready}");
     server.sink.set(LakeState::Refuses);
     let (status, ready) = get("/ready").await;
     assert!(status == 503 && ready.contains("the lake refuses what is in the log"), "{ready}");
@@ -162,6 +162,25 @@ async fn health_readiness_and_metrics_are_told() {
     let (status, ready) = get("/ready").await;
     assert_eq!(status, 503);
     assert!(ready.contains("the server is stopping"), "{ready}");
+}
+
+#[tokio::test]
+async fn a_lake_that_is_away_for_too_long_or_a_log_that_is_nearly_full_is_not_ready() {
+    let ready = async |server: &Server| {
+        let response = reqwest::get(format!("{}/ready", server.url)).await.unwrap();
+        (response.status().as_u16(), response.json::<serde_json::Value>().await.unwrap())
+    };
+    let server = serve(Setup { lake_patience: Some(Duration::ZERO), ..Setup::default() }).await;
+    server.sink.set(LakeState::Away);
+    let (status, told) = ready(&server).await;
+    assert_eq!((status, &told["lake"]), (200, &json!("behind")), "nothing waits for it: {told}");
+    assert_eq!(server.post(&[ONE], EVENT).await.0, 202);
+    let (status, told) = ready(&server).await;
+    assert!(status == 503 && told["reasons"][0].as_str().unwrap().contains("has been away"), "{told}");
+    let server = serve(Setup { log_limit: Some(170), ..Setup::default() }).await;
+    assert_eq!(server.post(&[ONE], EVENT).await.0, 202);
+    let (status, told) = ready(&server).await;
+    assert!(status == 503 && told["reasons"][0].as_str().unwrap().contains("% full"), "{told}");
 }
 
 #[tokio::test]

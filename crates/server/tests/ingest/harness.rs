@@ -1,6 +1,7 @@
 //! A server on a port of its own, and the log behind it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use pintail_server::ingest::{IngestOptions, IngestRoutes, Tokens};
@@ -8,6 +9,7 @@ use pintail_server::listen::{Listener, Tls};
 use pintail_telemetry::intake::Intake;
 use pintail_telemetry::log::{Log, LogOptions, LogPosition, Record, decode};
 use pintail_telemetry::sink::SinkStatus;
+use pintail_telemetry::sources::SourceStatus;
 use secrecy::SecretString;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,6 +21,7 @@ pub struct Setup {
     pub body_limit: Option<usize>,
     pub log_limit: Option<u64>,
     pub tls: Option<Tls>,
+    pub lake_patience: Option<Duration>,
 }
 
 pub struct Server {
@@ -26,6 +29,7 @@ pub struct Server {
     pub log: Log,
     pub routes: IngestRoutes,
     pub sink: SinkStatus,
+    pub source: SourceStatus,
     pub stop: watch::Sender<bool>,
     pub serving: JoinHandle<Result<(), pintail_server::listen::ListenError>>,
     _folder: tempfile::TempDir,
@@ -39,12 +43,14 @@ pub async fn serve(setup: Setup) -> Server {
     let options = LogOptions { path: folder.path().join("log.sqlite"), limit: setup.log_limit.unwrap_or(1 << 20) };
     let log = Log::open(&options).await.unwrap();
     let secrets: Vec<SecretString> = setup.tokens.into_iter().map(SecretString::from).collect();
-    let sink = SinkStatus::default();
+    let (sink, source) = (SinkStatus::default(), SourceStatus::new("nats"));
     let routes = IngestRoutes::new(IngestOptions {
         intake: Intake::new(log.clone(), None),
         tokens: Tokens::new(&secrets),
         body_limit: setup.body_limit.unwrap_or(1 << 20),
         sink: sink.clone(),
+        lake_patience: setup.lake_patience.unwrap_or(Duration::from_secs(300)),
+        sources: vec![source.clone()],
         metrics: PrometheusBuilder::new().build_recorder().handle(),
         now: || NOW,
     });
@@ -53,7 +59,7 @@ pub async fn serve(setup: Setup) -> Server {
     let url = listener.url();
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(listener.serve(routes.router(), stopped));
-    Server { url, log, routes, sink, stop, serving, _folder: folder }
+    Server { url, log, routes, sink, source, stop, serving, _folder: folder }
 }
 
 impl Server {

@@ -3,10 +3,10 @@
 //! Invariant: the log forgets nothing that the lake does not have. The lake's position says what it has, so that a crash
 //! between the two costs a second look and nothing else.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pintail_engine::fault::FaultPoint;
-use pintail_streams::dead_letter::DeadLetter;
+use pintail_streams::dead_letter::{DeadLetter, EventName};
 use pintail_streams::{PositionTable, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -59,24 +59,36 @@ pub enum LakeState {
 /// What others may know of a sink.
 #[derive(Clone, Debug)]
 pub struct SinkStatus {
-    state: watch::Sender<LakeState>,
+    /// The state, and since when it is that one.
+    state: watch::Sender<(LakeState, Instant)>,
 }
 
 impl Default for SinkStatus {
     fn default() -> Self {
-        Self { state: watch::Sender::new(LakeState::default()) }
+        Self { state: watch::Sender::new((LakeState::default(), Instant::now())) }
     }
 }
 
 impl SinkStatus {
     /// Returns how the lake has taken the last batch.
     pub fn lake(&self) -> LakeState {
-        *self.state.borrow()
+        self.state.borrow().0
+    }
+
+    /// Returns how long that has been so.
+    pub fn since(&self) -> Duration {
+        self.state.borrow().1.elapsed()
     }
 
     /// Says how the lake has taken a batch.
     pub fn set(&self, state: LakeState) {
-        self.state.send_replace(state);
+        self.state.send_if_modified(|known| {
+            let is_new = known.0 != state;
+            if is_new {
+                *known = (state, Instant::now());
+            }
+            is_new
+        });
     }
 }
 
@@ -168,7 +180,15 @@ impl LogSink {
     }
 
     fn letter(&self, position: String, part: Option<String>, reason: String, raw: Vec<u8>) -> DeadLetter {
-        DeadLetter { origin: self.sink.name().origin.clone(), position, part, reason, raw, decoder: None }
+        DeadLetter {
+            origin: self.sink.name().origin.clone(),
+            position,
+            part,
+            reason,
+            raw,
+            decoder: None,
+            event: EventName::default(),
+        }
     }
 
     /// Lands what comes until `stop` says so, and then the rest. It ends by itself only when going on would be wrong:

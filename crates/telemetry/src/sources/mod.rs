@@ -2,28 +2,42 @@
 //!
 //! Invariant: where a source goes on is what the lake says, never what the broker says. A message that cannot be an event
 //! is a dead letter in the commit of its neighbours, with its bytes, its reason and where it lay; nothing is tried for ever.
+//! A broker that is away, also at the start, holds up nobody else: it is tried again, which is said once, and once when it
+//! is back.
 
 mod kafka;
 mod landed;
 mod message;
 mod nats;
+mod status;
+mod tls;
 
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pintail_streams::PositionTable;
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use pintail_engine::EngineError;
+use pintail_streams::{PositionTable, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub use kafka::{KafkaOptions, KafkaSource};
+pub use kafka::{KafkaOptions, Sasl, SaslMechanism};
 pub use landed::Landed;
-pub use nats::{NatsOptions, NatsSource};
+pub use nats::NatsOptions;
+pub use status::{Reach, SourceStatus};
+pub use tls::{ClientTls, TlsError};
 
 use crate::blob::{BlobError, Blobs};
-use crate::raw::LayoutError;
-use crate::sink::{Batch, FlushPolicy, LandError, Sink};
+use crate::raw::{LayoutError, RawTable};
+use crate::sink::{Batch, FlushPolicy, LandError};
 
-/// How long a source waits when something is away.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// How long a source waits at first, and at most, when something is away.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+
+/// How long a broker may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A source that cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +60,9 @@ pub enum SourceError {
         /// What is different, and what to do.
         reason: String,
     },
+    /// A file that says who we are, or whom to trust, cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The lake's position is of something else.
     #[error("the position of {position} in the lake cannot be used: {reason}")]
     Position {
@@ -57,12 +74,18 @@ pub enum SourceError {
     /// A large payload could not be stored.
     #[error(transparent)]
     Blob(#[from] BlobError),
+    /// The lake cannot be opened.
+    #[error("the lake cannot be opened")]
+    Lake(#[from] EngineError),
     /// The lake's table cannot take events.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The batch did not land.
     #[error(transparent)]
     Land(#[from] LandError),
+    /// It was asked to stop while it waited for the broker.
+    #[error("it was stopped")]
+    Stopped,
 }
 
 impl SourceError {
@@ -71,16 +94,24 @@ impl SourceError {
         matches!(
             self,
             SourceError::Consumer { .. }
+                | SourceError::Tls(_)
                 | SourceError::Position { .. }
-                | SourceError::Layout(_)
+                | SourceError::Layout(LayoutError::Columns { .. })
                 | SourceError::Land(LandError::Moved { .. })
         )
     }
 }
 
+/// Opens the lake for a source, which does so whenever it has reached its broker.
+pub type OpenLake = Arc<dyn Fn() -> Result<Writer, EngineError> + Send + Sync>;
+
 /// What every source needs beside its broker.
 #[derive(Clone)]
 pub struct SourceContext {
+    /// Opens the lake.
+    pub lake: OpenLake,
+    /// Where events go.
+    pub table: RawTable,
     /// When a batch is full.
     pub policy: FlushPolicy,
     /// Where large payloads go.
@@ -108,39 +139,134 @@ impl SourceContext {
     }
 }
 
-/// A source that is open.
+/// Which broker is read, and how.
+#[derive(Clone, Debug)]
+pub enum SourceOptions {
+    /// A stream of NATS JetStream.
+    Nats(NatsOptions),
+    /// Topics of Kafka.
+    Kafka(KafkaOptions),
+}
+
+impl SourceOptions {
+    /// Returns how the source is called where people and metrics see it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            SourceOptions::Nats(_) => nats::ORIGIN,
+            SourceOptions::Kafka(_) => kafka::ORIGIN,
+        }
+    }
+
+    fn open(
+        &self,
+        context: &SourceContext,
+        status: &SourceStatus,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Box<dyn Feed>, SourceError> {
+        Ok(match self {
+            SourceOptions::Nats(options) => Box::new(nats::NatsFeed::open(options, context, status, stop)?),
+            SourceOptions::Kafka(options) => Box::new(kafka::KafkaFeed::open(options, context, status, stop)?),
+        })
+    }
+}
+
+impl fmt::Display for SourceOptions {
+    /// What is read, for people, without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceOptions::Nats(options) => f.write_str(&nats::place(options)),
+            SourceOptions::Kafka(options) => f.write_str(&kafka::place(options)),
+        }
+    }
+}
+
+/// A source whose broker has been reached.
 trait Feed {
     /// Gathers a batch and lands it; returns how many messages it had. `stop` cuts the gathering short.
     fn step(&mut self, stop: &mut watch::Receiver<bool>) -> Result<usize, SourceError>;
-
-    /// For logs.
-    fn name(&self) -> String;
-
-    /// The sink that it feeds.
-    fn sink(&self) -> &Sink;
 }
 
-/// Steps until `stop`, and waits longer and longer while something is away.
-fn run(feed: &mut dyn Feed, runtime: &Handle, mut stop: watch::Receiver<bool>) -> Result<(), SourceError> {
-    let mut pause = Duration::from_millis(200);
-    while !*stop.borrow_and_update() {
-        match feed.step(&mut stop) {
-            Ok(messages) => {
-                metrics::counter!("pintail_source_messages_total", "source" => feed.sink().name().origin.clone())
-                    .increment(messages as u64);
-                pause = Duration::from_millis(200);
-            }
-            Err(error) if error.is_final() => return Err(error),
-            Err(error) => {
-                let source = feed.sink().name().origin.clone();
-                metrics::counter!("pintail_source_errors_total", "source" => source).increment(1);
-                tracing::error!(error = &error as &dyn std::error::Error, source = feed.name(), "the source waits");
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                runtime.block_on(async {
-                    let _ = tokio::time::timeout(pause, stop.changed()).await;
-                });
+/// A source. It stays on one thread, which is not one of tokio's.
+pub struct Source {
+    options: SourceOptions,
+    context: SourceContext,
+    status: SourceStatus,
+}
+
+impl Source {
+    /// Returns the source; nothing is asked yet.
+    pub fn new(options: SourceOptions, context: SourceContext) -> Self {
+        let status = SourceStatus::new(options.name());
+        Self { options, context, status }
+    }
+
+    /// Returns what others may know of it.
+    pub fn status(&self) -> SourceStatus {
+        self.status.clone()
+    }
+
+    /// Brings messages into the lake until `stop`. While the broker or the lake is away it waits longer and longer, and
+    /// begins anew when the broker was: a connection may be dead and not know it. It ends by itself only when going on
+    /// would be wrong.
+    pub fn run(self, mut stop: watch::Receiver<bool>) -> Result<(), SourceError> {
+        let mut feed: Option<Box<dyn Feed>> = None;
+        let mut waits = pauses();
+        while !*stop.borrow() {
+            match self.step(&mut feed, &mut stop) {
+                Ok(messages) => {
+                    metrics::counter!("pintail_source_messages_total", "source" => self.options.name())
+                        .increment(messages as u64);
+                    self.status.landed();
+                    waits = pauses();
+                }
+                Err(SourceError::Stopped) => break,
+                Err(error) if error.is_final() => return Err(error),
+                Err(error) => {
+                    metrics::counter!("pintail_source_errors_total", "source" => self.options.name()).increment(1);
+                    if let SourceError::Broker { .. } = error {
+                        feed = None;
+                    }
+                    self.status.failed(&error);
+                    let pause = waits.next().unwrap_or(PAUSES.1);
+                    self.context.runtime.block_on(async {
+                        let _ = tokio::time::timeout(pause, stopped(&mut stop)).await;
+                    });
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn step(&self, feed: &mut Option<Box<dyn Feed>>, stop: &mut watch::Receiver<bool>) -> Result<usize, SourceError> {
+        let open = match feed.take() {
+            Some(open) => open,
+            None => self.options.open(&self.context, &self.status, stop)?,
+        };
+        feed.insert(open).step(stop)
+    }
+}
+
+fn pauses() -> impl Iterator<Item = Duration> {
+    let schedule = ExponentialBuilder::default().with_min_delay(PAUSES.0).with_max_delay(PAUSES.1);
+    schedule.with_jitter().without_max_times().build()
+}
+
+/// Returns when `stop` says so, or nobody can say it any more.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|is_stopped| *is_stopped).await;
+}
+
+/// Waits for what a broker answers: not for ever, and not beyond the end.
+async fn ask<T, E: ToString>(
+    stop: &mut watch::Receiver<bool>,
+    failed: impl Fn(String) -> SourceError,
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, SourceError> {
+    tokio::select! {
+        answer = tokio::time::timeout(PATIENCE, answer) => match answer {
+            Ok(answer) => answer.map_err(|error| failed(error.to_string())),
+            Err(_) => Err(failed(format!("there was no answer within {} seconds", PATIENCE.as_secs()))),
+        },
+        () = stopped(stop) => Err(SourceError::Stopped),
+    }
 }

@@ -1,6 +1,7 @@
 //! A lake and a log in a temp folder, and short ways to feed the one and ask the other.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pintail_core::id::LakeName;
 use pintail_engine::fault::Faults;
@@ -11,6 +12,7 @@ use pintail_telemetry::cloudevents::from_json;
 use pintail_telemetry::log::{Arrival, Log, LogOptions, Record};
 use pintail_telemetry::raw::RawTable;
 use pintail_telemetry::sink::{FlushPolicy, LogSink, LogSinkError};
+use pintail_telemetry::sources::OpenLake;
 use pintail_testkit::services::{Database, database, object_prefix};
 use secrecy::SecretString;
 use tokio::runtime::Runtime;
@@ -79,6 +81,13 @@ impl Place {
     /// Opens the lake with faults, as in `stamped=panic`.
     pub fn writer_with(&self, faults: &str) -> Writer {
         Writer::open(&self.location, options(&self.stores), Faults::parse(faults).unwrap()).unwrap()
+    }
+
+    /// Returns what opens the lake for a source, with faults.
+    pub fn lake(&self, faults: &str) -> OpenLake {
+        let (location, options) = (self.location.clone(), options(&self.stores));
+        let faults = Faults::parse(faults).unwrap();
+        Arc::new(move || Writer::open(&location, options.clone(), faults.clone()))
     }
 
     /// Opens the log `name`.

@@ -22,6 +22,8 @@ pub enum Fault {
     CutRequests(u64),
     /// Each part of an answer comes later by this.
     Slow(Duration),
+    /// Answers are held back for as long as this is the fault; connections stay open.
+    Silent,
 }
 
 /// A proxy before one server; it ends with the value.
@@ -123,6 +125,13 @@ fn pass(mut from: TcpStream, mut to: TcpStream, shared: &Shared, number: u64, is
                 thread::park_timeout(time);
                 None
             }
+            Fault::Silent if is_answer => {
+                shared.hits.fetch_add(1, Ordering::Relaxed);
+                while shared.fault_of(number) == Fault::Silent && !shared.is_over.load(Ordering::Relaxed) {
+                    thread::park_timeout(Duration::from_millis(10));
+                }
+                None
+            }
             Fault::Refuse => Some(passed),
             _ => None,
         };
@@ -203,5 +212,14 @@ mod tests {
         flaky.set(Fault::Slow(Duration::from_millis(1)), 1);
         assert_eq!(ask(flaky.endpoint()), 100);
         assert!(4 <= flaky.hits());
+        flaky.set(Fault::Silent, 1);
+        let (endpoint, hits) = (flaky.endpoint().to_owned(), flaky.hits());
+        let asking = thread::spawn(move || ask(&endpoint));
+        while flaky.hits() == hits {
+            thread::park_timeout(Duration::from_millis(1));
+        }
+        assert!(!asking.is_finished());
+        flaky.set(Fault::None, 1);
+        assert_eq!(asking.join().unwrap(), 100);
     }
 }

@@ -11,10 +11,11 @@ mod s3;
 mod server;
 
 use std::env;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use brokers::{KAFKA, KafkaServer, NATS, NatsServer};
+pub use brokers::{KAFKA, KAFKA_PROGRAM, KafkaServer, NATS, NATS_PROGRAM, NatsServer};
 pub use flaky::{Fault, Flaky};
 pub use postgres::{Database, POSTGRES, POSTGRES_BIN, PostgresServer, postgres_programs, quoted};
 pub use s3::{ObjectPrefix, S3, S3Server};
@@ -45,6 +46,23 @@ pub fn nats() -> String {
 /// Returns the address of the shared broker of Kafka; topics of a test have names that nobody else has.
 pub fn kafka() -> String {
     variable(KAFKA)
+}
+
+/// Returns an address of this machine at which nobody listens, for a server that is started later.
+pub fn free_address() -> String {
+    brokers::free_address().expect("a port is free")
+}
+
+/// Starts a NATS server for this test alone at `address`, which it may stop and start again; `more` are arguments of it.
+pub fn private_nats(folder: &Path, address: &str, more: &[String]) -> NatsServer {
+    let program = PathBuf::from(variable(NATS_PROGRAM));
+    NatsServer::start_at(&program, folder, address, more).expect("a NATS server can be started")
+}
+
+/// Starts a broker of Kafka for this test alone at `address`; clients are told that its partitions are at `advertised`.
+pub fn private_kafka(folder: &Path, address: &str, advertised: &str) -> KafkaServer {
+    let program = PathBuf::from(variable(KAFKA_PROGRAM));
+    KafkaServer::start_at(&program, folder, address, advertised).expect("a broker of Kafka can be started")
 }
 
 /// Returns a name that no other test uses, also not in another process or an earlier run.

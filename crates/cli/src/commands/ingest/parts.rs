@@ -1,14 +1,16 @@
 //! What ingest is made of, as `pintail.toml` asks for it: the lake's writer, the blob store, the policy of the sink.
 
+use std::sync::Arc;
+
 use pintail_engine::LakeLocation;
 use pintail_runner::executors::object::client_of;
-use pintail_runner::workspace::{DataPath, IngestConfig};
+use pintail_runner::workspace::{DataPath, IngestConfig, KafkaConfig, NatsConfig};
 use pintail_runner::{Pintail, RunnerError};
 use pintail_streams::Writer;
 use pintail_telemetry::blob::{Blobs, KeyRing};
 use pintail_telemetry::raw::RawTable;
 use pintail_telemetry::sink::FlushPolicy;
-use pintail_telemetry::sources::{KafkaOptions, NatsOptions, SourceContext};
+use pintail_telemetry::sources::{KafkaOptions, NatsOptions, OpenLake, SourceContext, SourceOptions};
 use tokio::runtime::Handle;
 
 use crate::app::App;
@@ -38,8 +40,14 @@ impl<'a> Parts<'a> {
 
     /// Opens the lake for one sink of `sinks`.
     pub fn writer(&self, sinks: u64) -> Result<Writer, Failure> {
+        Ok(self.open_lake(sinks)?()?)
+    }
+
+    /// Returns what opens the lake for one sink of `sinks`.
+    fn open_lake(&self, sinks: u64) -> Result<OpenLake, Failure> {
         let faults = self.app.environment.faults().map_err(Failure::usage)?;
-        Ok(Writer::open(self.lake()?, self.pintail.instance_options(sinks), faults)?)
+        let (lake, options) = (self.lake()?.clone(), self.pintail.instance_options(sinks));
+        Ok(Arc::new(move || Writer::open(&lake, options.clone(), faults.clone())))
     }
 
     /// Returns the table of raw events.
@@ -56,42 +64,54 @@ impl<'a> Parts<'a> {
         FlushPolicy { rows: config.flush_rows, bytes, age_micros }
     }
 
-    /// Returns what a source needs beside its broker.
-    pub fn source_context(&self, runtime: Handle) -> Result<SourceContext, Failure> {
-        let (policy, blobs) = (self.policy(), Some(self.blobs()?));
-        Ok(SourceContext { policy, blobs, runtime, now: || now().timestamp_micros() })
-    }
-
     /// Returns how many sinks write the lake at once, which share the memory.
     pub fn sinks(&self) -> u64 {
+        1 + self.sources().len() as u64
+    }
+
+    /// Returns what a source needs beside its broker.
+    pub fn source_context(&self, runtime: Handle) -> Result<SourceContext, Failure> {
+        let (lake, table, policy) = (self.open_lake(self.sinks())?, self.table(), self.policy());
+        let blobs = Some(self.blobs()?);
+        Ok(SourceContext { lake, table, policy, blobs, runtime, now: || now().timestamp_micros() })
+    }
+
+    /// Returns the brokers that `[ingest]` names.
+    pub fn sources(&self) -> Vec<SourceOptions> {
         let config = self.config();
-        1 + u64::from(config.nats.is_some()) + u64::from(config.kafka.is_some())
-    }
-
-    /// Returns `[ingest.nats]`, when it is there.
-    pub fn nats(&self) -> Option<NatsOptions> {
-        let nats = self.config().nats.as_ref()?;
-        Some(NatsOptions {
-            url: nats.url.clone(),
-            token: nats.token.clone(),
-            stream: nats.stream.clone(),
-            consumer: nats.consumer.clone(),
-            subject: nats.subject.clone(),
-            max_tries: nats.max_tries,
-            ack_wait: nats.ack_wait,
-        })
-    }
-
-    /// Returns `[ingest.kafka]`, when it is there.
-    pub fn kafka(&self) -> Option<KafkaOptions> {
-        let kafka = self.config().kafka.as_ref()?;
-        let (brokers, topics) = (kafka.brokers.clone(), kafka.topics.clone());
-        Some(KafkaOptions { brokers, topics, from_start: kafka.from_start })
+        let nats = config.nats.as_ref().map(|nats| SourceOptions::Nats(nats_options(nats)));
+        let kafka = config.kafka.as_ref().map(|kafka| SourceOptions::Kafka(kafka_options(kafka)));
+        nats.into_iter().chain(kafka).collect()
     }
 
     /// Returns the store of large payloads.
     pub fn blobs(&self) -> Result<Blobs, Failure> {
         blob_store(self.pintail)
+    }
+}
+
+fn nats_options(nats: &NatsConfig) -> NatsOptions {
+    NatsOptions {
+        url: nats.url.clone(),
+        token: nats.token.clone(),
+        user: None,
+        credentials: None,
+        tls: None,
+        stream: nats.stream.clone(),
+        consumer: nats.consumer.clone(),
+        subject: nats.subject.clone(),
+        max_tries: nats.max_tries,
+        ack_wait: nats.ack_wait,
+    }
+}
+
+fn kafka_options(kafka: &KafkaConfig) -> KafkaOptions {
+    KafkaOptions {
+        brokers: kafka.brokers.clone(),
+        topics: kafka.topics.clone(),
+        from_start: kafka.from_start,
+        tls: None,
+        sasl: None,
     }
 }
 

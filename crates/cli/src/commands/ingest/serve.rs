@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use pintail_server::ingest::{IngestOptions, IngestRoutes, Tokens};
@@ -12,7 +13,7 @@ use pintail_server::listen::{Listener, Tls, choose_cryptography};
 use pintail_telemetry::intake::Intake;
 use pintail_telemetry::log::{Log, LogOptions};
 use pintail_telemetry::sink::LogSink;
-use pintail_telemetry::sources::{KafkaSource, NatsSource};
+use pintail_telemetry::sources::Source;
 use serde_json::json;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
@@ -23,6 +24,9 @@ use crate::app::App;
 use crate::environment::now;
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// A lake that is away for longer needs somebody: requests had better go where one is reached.
+const LAKE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Serves until the user stops it.
 pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
@@ -45,11 +49,14 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
     let sink = sink.map_err(|error| broken(&error))?;
     let listener = Listener::bind(listen.unwrap_or(config.listen), tls(&parts).as_ref());
     let listener = listener.map_err(|error| broken(&error))?;
+    let sources = sources(&parts, runtime.handle())?;
     let routes = IngestRoutes::new(IngestOptions {
         intake: Intake::new(log.clone(), Some(parts.blobs()?)),
         tokens: Tokens::new(&config.tokens),
         body_limit: usize::try_from(config.body_limit.0).unwrap_or(usize::MAX),
         sink: sink.status(),
+        lake_patience: LAKE_PATIENCE,
+        sources: sources.iter().map(Source::status).collect(),
         metrics,
         now: || now().timestamp_micros(),
     });
@@ -57,7 +64,7 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
         let _entered = runtime.enter();
         stop_on_signal()?
     };
-    let sources = sources(&parts, runtime.handle(), &stop)?;
+    let sources = sources.into_iter().map(|source| read(source, &stop)).collect();
     tell(&parts, &listener.url(), log.held());
     let serving = Serving { runtime, log, routes, stop };
     serving.run(listener, sink, sources)
@@ -66,22 +73,19 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
 /// What runs on a thread of its own until the server stops.
 type Work = JoinHandle<Result<(), Failure>>;
 
-/// Starts the brokers that `[ingest]` names; one that ends before it is asked to ends the server too.
-fn sources(parts: &Parts<'_>, runtime: &Handle, stop: &watch::Sender<bool>) -> Result<Vec<Work>, Failure> {
-    let mut running: Vec<Work> = Vec::new();
-    if let Some(options) = parts.nats() {
-        let (writer, context) = (parts.writer(parts.sinks())?, parts.source_context(runtime.clone())?);
-        let source = NatsSource::open(writer, parts.table(), &options, context).map_err(|error| broken(&error))?;
-        parts.app.terminal.talk(&format!("reading stream {} of NATS", options.stream));
-        running.push(start(stop, move |stopped| source.run(stopped).map_err(|error| broken(&error))));
+/// Returns the brokers that `[ingest]` names; nothing is asked yet.
+fn sources(parts: &Parts<'_>, runtime: &Handle) -> Result<Vec<Source>, Failure> {
+    let mut sources = Vec::new();
+    for options in parts.sources() {
+        parts.app.terminal.talk(&format!("reading {options}"));
+        sources.push(Source::new(options, parts.source_context(runtime.clone())?));
     }
-    if let Some(options) = parts.kafka() {
-        let (writer, context) = (parts.writer(parts.sinks())?, parts.source_context(runtime.clone())?);
-        let source = KafkaSource::open(writer, parts.table(), &options, context).map_err(|error| broken(&error))?;
-        parts.app.terminal.talk(&format!("reading {} of Kafka", options.topics.join(", ")));
-        running.push(start(stop, move |stopped| source.run(stopped).map_err(|error| broken(&error))));
-    }
-    Ok(running)
+    Ok(sources)
+}
+
+/// Reads a broker on a thread of its own; one that ends before it is asked to ends the server too.
+fn read(source: Source, stop: &watch::Sender<bool>) -> Work {
+    start(stop, move |stopped| source.run(stopped).map_err(|error| broken(&error)))
 }
 
 /// Starts `work` on a thread of its own, whose end, also by a panic, stops everything else.

@@ -1,5 +1,7 @@
 //! `pintail ingest` as a person and their senders meet it: started, fed, stopped, and killed at any time.
 
+mod brokers;
+
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,0 +1,75 @@
+//! Brokers as sources: what their tests share.
+
+mod kafka;
+mod nats;
+mod outages;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+use pintail_telemetry::raw::RawTable;
+use pintail_telemetry::sink::FlushPolicy;
+use pintail_telemetry::sources::{Source, SourceContext, SourceError, SourceStatus};
+use pintail_testkit::wait_until;
+use tokio::sync::watch;
+
+use crate::harness::{Place, RECEIVED, rows};
+
+const IDS: &str = "SELECT id FROM lake.main.raw_events ORDER BY id";
+const LETTERS: &str = "SELECT position, reason, decode(raw) FROM lake._pintail.dead_letters ORDER BY position";
+
+fn event(id: &str) -> String {
+    format!(r#"{{"specversion":"1.0","id":"{id}","source":"/s","type":"t"}}"#)
+}
+
+fn context(place: &Place, fault: &str) -> SourceContext {
+    SourceContext {
+        lake: place.lake(fault),
+        table: RawTable::default(),
+        policy: FlushPolicy { rows: 1_000, bytes: 1 << 20, age_micros: 0 },
+        blobs: None,
+        runtime: place.runtime.handle().clone(),
+        now: || RECEIVED,
+    }
+}
+
+/// Runs a source while `meanwhile` does what a test needs, and stops it.
+fn run_while(source: Source, meanwhile: impl FnOnce(&SourceStatus)) -> Result<(), SourceError> {
+    let (stop, stopped) = watch::channel(false);
+    let status = source.status();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(move || source.run(stopped));
+        meanwhile(&status);
+        stop.send_replace(true);
+        running.join().unwrap()
+    })
+}
+
+/// Runs a source until the lake has `ids`.
+fn run_until(place: &Place, ids: &[&str], source: Source) {
+    let reader = place.writer();
+    let ended = run_while(source, |_| {
+        wait_until(&format!("{ids:?} are there"), || ids.iter().all(|id| has(&reader, id)));
+    });
+    ended.unwrap();
+}
+
+/// Runs a source that ends by itself, and returns why.
+fn refusal(source: Source) -> String {
+    let (_stop, stopped) = watch::channel(false);
+    source.run(stopped).unwrap_err().to_string()
+}
+
+/// Runs a source that dies of its fault.
+fn crash(source: Source) {
+    let source = Mutex::new(Some(source));
+    let (_stop, stopped) = watch::channel(false);
+    let died = catch_unwind(AssertUnwindSafe(|| source.lock().unwrap().take().unwrap().run(stopped)));
+    assert!(died.is_err());
+}
+
+fn has(writer: &pintail_streams::Writer, id: &str) -> bool {
+    let absent = pintail_engine::lake::absent_names(writer.session(), writer.alias(), &[("main", "raw_events")]);
+    absent.unwrap().is_empty()
+        && rows(writer, &format!("SELECT 1 FROM lake.main.raw_events WHERE id = '{id}'")).len() == 1
+}
