@@ -277,7 +277,7 @@ mod tests {
 
         let future = HeldLease { since_micros: 200_000_000, ..lease("a", Some("d"), 1, "p") };
         assert!(
-            told(&tokens(&[future.clone()], 1, &[], 0))[0]
+            told(&tokens(std::slice::from_ref(&future), 1, &[], 0))[0]
                 .starts_with("a d: process 10 took it at 1970-01-01 00:03:20 UTC, which is yet to come")
         );
         assert_eq!(tokens(&[future], 1, &[], 150_000_000), []);
