@@ -84,6 +84,8 @@ CREATE TABLE raw_events (
 INSERT INTO raw_events BY NAME
 SELECT 'car' AS subject, now() AS "time", 'dimo.status' AS type, 'e' AS id, '{}' AS extras, '' AS data,
        'cloudevent/blobs/car/2026/01/01/1' AS data_index_key;
+INSERT INTO raw_events BY NAME
+SELECT 'car' AS subject, now() AS "time", 'dimo.status' AS type, 'odd' AS id, '{}' AS extras, 'no JSON' AS data;
 //- /pipelines/wrong.sql
 -- materialize manual ducklake://main/signals
 UPDATE signals SET subject_bucket = 300;
@@ -97,13 +99,17 @@ UPDATE signals SET subject_bucket = 300;
     project.write(".pintail/blobs/cloudevent/blobs/car/2026/01/01/2", signal);
     project.write(".pintail/blobs/cloudevent/blobs/car/9999/01/01/3", signal);
     std::fs::remove_file(project.place(".pintail/blobs/cloudevent/blobs/car/2026/01/01/1")).expect("it was written");
-    pintail(&project).words("run --select wrong").run().expect_ok();
+    let rename =
+        "-- materialize manual ducklake://main/raw_events\nUPDATE raw_events SET id = 'another' WHERE id = 'odd'";
+    project.write("pipelines/raw_events.sql", rename);
+    pintail(&project).words("run --force").run().expect_ok();
     expect![[r#"
         exit code 1
         --- stdout
-        lake main at snapshot 11: 4 findings (files, rows, partitions, stamps, pins, consumers, positions, leases, decoded, letters, blobs)
+        lake main at snapshot 13: 5 findings (files, rows, partitions, stamps, pins, consumers, positions, leases, decoded, letters, blobs)
           decoded: signals_latest: 1 rows with other values than its base gives
           decoded: signals: 1 rows of another bucket than their subject's, which queries that name it do not find: somebody else has written them
+          letters: consumer decode: 1 dead letters whose event is not in the source: it has gone from there, and cannot be decoded again
           blobs: main.raw_events: 1 payloads that rows name and that are not in the store: bring them back from a copy of it
           blobs: main.raw_events: 1 payloads of more than two days ago that no row names: their events never came into the lake, or have gone from it
     "#]].assert_eq(&text(&project, "audit"));
