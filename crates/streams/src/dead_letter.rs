@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array};
 use indoc::formatdoc;
+use pintail_core::id::SnapshotId;
 use pintail_core::sql::{Literal, Relation, Statement};
-use pintail_engine::lake::OWN_SCHEMA;
+use pintail_engine::lake::{self, OWN_SCHEMA};
 use pintail_engine::{EngineError, Session, WriteTransaction};
 use sha2::{Digest as _, Sha256};
 
@@ -73,6 +74,34 @@ impl DeadLetter {
 /// Returns the table in the lake attached as `alias`.
 pub fn relation(alias: &str) -> Relation {
     Relation::in_catalog(alias, OWN_SCHEMA, TABLE)
+}
+
+/// The letters of one origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LettersOf {
+    /// Who could not take something in.
+    pub origin: String,
+    /// How many letters it wrote.
+    pub count: u64,
+    /// The newest snapshot that one of them is about.
+    pub newest: Option<SnapshotId>,
+}
+
+/// Returns how many letters there are of each origin in the lake attached as `alias`.
+pub fn by_origin(session: &Session, alias: &str) -> Result<Vec<LettersOf>, EngineError> {
+    if !lake::absent_names(session, alias, &[(OWN_SCHEMA, TABLE)])?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = formatdoc! {"
+        SELECT origin, count(*)::UBIGINT, max(TRY_CAST(regexp_extract(position, '^snapshot ([0-9]+)$', 1) AS BIGINT))
+        FROM {letters}
+        GROUP BY origin
+        ORDER BY origin",
+        letters = relation(alias),
+    };
+    session.rows("count the dead letters", &sql, |row| {
+        Ok(LettersOf { origin: row.get(0)?, count: row.get(1)?, newest: row.get::<_, Option<i64>>(2)?.map(SnapshotId) })
+    })
 }
 
 /// Letters that lie in a temp table of the writer's session, ready for a transaction.
