@@ -3,6 +3,7 @@
 //! Invariant: only this crate knows the terminal and the environment. Data goes to stdout, talk to stderr; what a command
 //! did is its exit code. What is computed is computed by the runner; here it is asked for and shown.
 
+mod agreement;
 mod app;
 mod args;
 mod commands;

@@ -48,7 +48,7 @@ impl Version {
         if !text.is_empty() && text.len() <= SNAPSHOT_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().map(|id| Version::Snapshot(SnapshotId(id))).map_err(|_| wrong());
         }
-        if let Some(at) = moment(text) {
+        if let Some(at) = parse_moment(text) {
             return Ok(Version::Time(at));
         }
         if is_start_of_run(text) { Ok(Version::Run(text.to_ascii_lowercase())) } else { Err(wrong()) }
@@ -64,17 +64,19 @@ fn is_start_of_run(text: &str) -> bool {
     4 <= text.len() && text.chars().enumerate().all(fits)
 }
 
-fn moment(text: &str) -> Option<DateTime<Utc>> {
-    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-        return Some(at.with_timezone(&Utc));
-    }
-    if let Ok(day) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+/// Reads a moment: a day, or a time to the minute, the second or less; in UTC when it names no zone.
+pub fn parse_moment(text: &str) -> Option<DateTime<Utc>> {
+    const OF_A_DAY: [&str; 4] = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"];
+    let in_utc = text.strip_suffix('Z').or_else(|| text.strip_suffix(" UTC")).unwrap_or(text);
+    if let Ok(day) = NaiveDate::parse_from_str(in_utc, "%Y-%m-%d") {
         return Some(day.and_hms_opt(0, 0, 0)?.and_utc());
     }
-    ["%Y-%m-%d %H:%M:%S%.f UTC", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"]
-        .into_iter()
-        .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
-        .map(|at| at.and_utc())
+    let time = |format: &&str| NaiveDateTime::parse_from_str(in_utc, format).ok();
+    if let Some(at) = OF_A_DAY.iter().find_map(time) {
+        return Some(at.and_utc());
+    }
+    let with_offset = |format: &&str| DateTime::parse_from_str(text, &format!("{format}%:z")).ok();
+    OF_A_DAY.iter().find_map(with_offset).map(|at| at.to_utc())
 }
 
 #[cfg(test)]
@@ -97,6 +99,20 @@ mod tests {
         assert_eq!(Version::parse("0198C1A2"), Ok(Version::Run("0198c1a2".to_owned())));
         assert_eq!(Version::parse("01981234-5678"), Ok(Version::Run("01981234-5678".to_owned())));
         assert_eq!(Version::parse("last"), Ok(Version::Run("last".to_owned())));
+    }
+
+    #[test]
+    fn a_moment_is_to_the_day_the_minute_or_the_second_and_in_utc_unless_it_says_otherwise() {
+        let at = |text| parse_moment(text).map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true));
+        for day in ["2026-06-01", "2026-06-01Z", "2026-06-01 00:00", "2026-06-01T00:00Z", "2026-06-01T00:00:00.000Z"] {
+            assert_eq!(at(day).as_deref(), Some("2026-06-01T00:00:00Z"), "{day}");
+        }
+        for minute in ["2026-06-01T08:30", "2026-06-01 08:30 UTC", "2026-06-01T10:30+02:00", "2026-06-01 08:30:00Z"] {
+            assert_eq!(at(minute).as_deref(), Some("2026-06-01T08:30:00Z"), "{minute}");
+        }
+        for none in ["", "Z", "2026-06", "2026-02-30", "2026-06-01T25:00", "08:30", "2026-06-01T08:30 CEST"] {
+            assert_eq!(at(none), None, "{none}");
+        }
     }
 
     #[test]

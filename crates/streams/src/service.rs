@@ -65,7 +65,10 @@ pub enum Event<'a> {
     /// Another process has the consumer.
     Held(&'a Holder),
     /// The source is not there.
-    NoSource,
+    NoSource {
+        /// The table that was perhaps meant.
+        near: Option<&'a str>,
+    },
     /// Rows were consumed.
     Landed(&'a Landed),
     /// Decoded rows whose time was over have gone.
@@ -155,12 +158,12 @@ fn session(
         match &pass {
             Pass::Landed(landed) => tell(Event::Landed(landed)),
             Pass::Idle => tell(Event::Idle),
-            Pass::NoSource => tell(Event::NoSource),
+            Pass::NoSource { near } => tell(Event::NoSource { near: near.as_deref() }),
             // Somebody else has written; at once it would only be in the way.
             Pass::Again if stop.wait(AGAIN) => return Ok(Ended::Stopped),
             Pass::Again => {}
         }
-        if matches!(pass, Pass::Idle | Pass::NoSource) {
+        if matches!(pass, Pass::Idle | Pass::NoSource { .. }) {
             let Mode::Follow { poll, .. } = mode else {
                 retire(&mut consumer, spec, tell)?;
                 return Ok(Ended::Done);

@@ -13,6 +13,7 @@ static RULES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         rule(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "<when>"),
         rule(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}", "<when>"),
         rule(r#"("seconds": ?)[0-9.e-]+"#, "${1}<seconds>"),
+        rule(r"\bprocess \d+\b", "process <pid>"),
         rule(r"\b\d+ min \d+ s\b", "<time>"),
         rule(r"\b\d+(\.\d+)? m?s\b", "<time>"),
     ]

@@ -1,13 +1,12 @@
 //! `rollback`: shows what bringing an older version back would change, asks, and writes it as a new version.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
-
 use clap::Args;
 use pintail_runner::Pintail;
 use pintail_runner::pintail::{Rollback, RollbackRequest};
 use serde_json::json;
 
 use super::run::{Shown, execute};
+use crate::agreement::{Question, is_agreed};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -64,7 +63,7 @@ pub fn run(args: &RollbackArgs, app: &App) -> Result<Exit, Failure> {
     if args.dry_run || rollback.is_nothing() {
         return Ok(Exit::Ok);
     }
-    if !args.yes && !is_agreed(&rollback, app)? {
+    if !args.yes && !ask(&rollback, app)? {
         app.terminal.talk("nothing was changed");
         return Ok(Exit::Failed);
     }
@@ -111,18 +110,13 @@ fn show(rollback: &Rollback, is_dry: bool, app: &App) {
     }
 }
 
-fn is_agreed(rollback: &Rollback, app: &App) -> Result<bool, Failure> {
-    if app.terminal.is_json || !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("a rollback asks before it writes, and there is nobody to ask")
-            .with_hint("`--yes` goes on without asking, `--dry-run` only shows what would change"));
-    }
-    let mut stderr = std::io::stderr();
-    let _ = write!(stderr, "roll {} back to snapshot {}? [y/N] ", rollback.asset, rollback.to);
-    let _ = stderr.flush();
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| Failure::usage(format!("could not read the answer: {error}")))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+fn ask(rollback: &Rollback, app: &App) -> Result<bool, Failure> {
+    let question = Question {
+        what: "a rollback",
+        question: &format!("roll {} back to snapshot {}?", rollback.asset, rollback.to),
+        otherwise: "`--yes` goes on without asking, `--dry-run` only shows what would change",
+    };
+    is_agreed(&question, app)
 }
 
 fn offer_downstream(pintail: &Pintail, rollback: &Rollback, app: &App) -> Result<(), Failure> {

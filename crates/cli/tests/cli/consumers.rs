@@ -24,12 +24,12 @@ SELECT 'car-' || (i % 3) AS subject, TIMESTAMPTZ '2026-06-01 00:00:00Z' + INTERV
 FROM range(getvariable('from')::BIGINT, getvariable('to')::BIGINT) r(i);
 "#;
 
-fn project() -> Project {
+pub fn project() -> Project {
     let text = PROJECT.replace("getvariable('from')", "$first").replace("getvariable('to')", "$last");
     Project::new(&text.replace("[consumer.decode]", "[vars]\nfirst = 0\nlast = 6\n[consumer.decode]"))
 }
 
-fn more(project: &Project, first: u32, last: u32) {
+pub fn more(project: &Project, first: u32, last: u32) {
     run(project, &format!("run --force --var first={first} --var last={last}")).expect_ok();
 }
 
@@ -50,12 +50,12 @@ fn a_consumer_is_run_listed_shown_reset_and_replayed() {
         &project,
         "consume run",
         expect![[r#"
-        exit code 0
-        --- stdout
-        decode: nothing new
-        --- stderr
-        decode: its source does not exist yet
-    "#]],
+            exit code 0
+            --- stdout
+            decode: nothing new
+            --- stderr
+            decode: its source ducklake://main/raw_events does not exist yet; `pintail run --select raw` makes it
+        "#]],
     );
     more(&project, 0, 6);
     check(
@@ -100,20 +100,24 @@ fn a_consumer_is_run_listed_shown_reset_and_replayed() {
         &project,
         "consume show decode",
         expect![[r#"
-        exit code 0
-        --- stdout
-        decode
-          lag            <time>
-          state          idle
-          unread         0 rows in 0 snapshots
-          cursor         3, written <time> ago; the head is 10
-          holds          snapshot 10, told <time> ago
-          dead letters   1
-          source         ducklake://main/raw_events
-          decoder        cloudevents-default version 1
-          writes         signals, events
-          at a gap       stop
-    "#]],
+            exit code 0
+            --- stdout
+            decode
+              lag            <time>
+              state          idle
+              unread         0 rows in 0 snapshots
+              cursor         3, written <time> ago; the head is 10
+              holds          snapshot 10, told <time> ago
+              dead letters   1
+              run by         nobody
+              source         ducklake://main/raw_events
+              decoder        cloudevents-default version 1
+              writes         signals, events
+              starts         with all that the table holds
+              at a gap       stop
+              expiry         waits for it until it is silent for <time>
+              rows stay      for ever
+        "#]],
     );
     check(
         &project,
@@ -454,20 +458,22 @@ SELECT id, subject FROM changes WHERE id <> 'e0'
         &project,
         "consume show fast",
         expect![[r#"
-        exit code 0
-        --- stdout
-        fast
-          lag            <time>
-          state          idle
-          unread         0 rows in 0 snapshots
-          cursor         12, written <time> ago; the head is 13
-          holds          snapshot 12, told <time> ago
-          dead letters   0
-          source         ducklake://main/raw_events
-          cursor's name  script.fast
-          writes         fast
-          at a gap       stop
-    "#]],
+            exit code 0
+            --- stdout
+            fast
+              lag            <time>
+              state          idle
+              unread         0 rows in 0 snapshots
+              cursor         12, written <time> ago; the head is 13
+              holds          snapshot 12, told <time> ago
+              dead letters   0
+              source         ducklake://main/raw_events
+              cursor's name  script.fast
+              writes         fast
+              starts         with all that the table holds
+              at a gap       stop
+              expiry         waits for it until it is silent for <time>
+        "#]],
     );
     check(
         &project,

@@ -11,6 +11,7 @@ mod interrupt;
 mod json;
 mod lifecycle;
 mod mistakes;
+mod owners;
 mod partitions;
 mod places;
 mod questions;

@@ -129,6 +129,19 @@ impl Database {
         }
     }
 
+    /// Returns the query that says whether other programs' table of progress is there, and its name.
+    pub(super) fn din_progress(&self) -> (&'static str, &'static str) {
+        match self {
+            Database::Sqlite { .. } => (
+                "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = 'din_consumer_progress'",
+                "din_consumer_progress",
+            ),
+            Database::Postgres { .. } => {
+                ("SELECT to_regclass('public.din_consumer_progress') IS NOT NULL", "public.din_consumer_progress")
+            }
+        }
+    }
+
     /// Returns the SQL that says whether the process `owner` lives: NULL where the presence files say it.
     pub(super) fn is_alive(&self) -> &'static str {
         match self {

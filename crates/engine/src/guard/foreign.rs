@@ -24,17 +24,10 @@ impl Guard {
     /// Returns the consumers in `din_consumer_progress` that are none of ours; none where there is no such table.
     pub async fn foreign_consumers(&self) -> Result<Vec<ConsumerProgress>, GuardError> {
         let failed = self.database("read the progress of other programs' consumers");
-        let (exists, table, micros) = match &self.database {
-            Database::Sqlite { .. } => (
-                "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = 'din_consumer_progress'",
-                "din_consumer_progress",
-                "CAST(round((julianday(updated_at) - 2440587.5) * 86400000) AS INTEGER) * 1000",
-            ),
-            Database::Postgres { .. } => (
-                "SELECT to_regclass('public.din_consumer_progress') IS NOT NULL",
-                "public.din_consumer_progress",
-                "(extract(epoch FROM updated_at) * 1000000)::BIGINT",
-            ),
+        let (exists, table) = self.database.din_progress();
+        let micros = match &self.database {
+            Database::Sqlite { .. } => "CAST(round((julianday(updated_at) - 2440587.5) * 86400000) AS INTEGER) * 1000",
+            Database::Postgres { .. } => "(extract(epoch FROM updated_at) * 1000000)::BIGINT",
         };
         let look = || async { on_pool!(&self.database, |pool| sqlx::query_scalar(exists).fetch_one(pool).await) };
         let is_there: bool = self.patiently(look).await.map_err(&failed)?;

@@ -85,27 +85,21 @@ impl Guard {
     }
 
     async fn write_progress(&self, row: &ConsumerProgress, may_go_back: bool) -> Result<(), GuardError> {
+        let (find, din) = self.database.din_progress();
         let report = || async {
             match &self.database {
                 Database::Sqlite { pool, .. } => {
                     let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
-                    let found: i64 = sqlx::query_scalar(
-                        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'din_consumer_progress'",
-                    )
-                    .fetch_one(&mut *tx)
-                    .await?;
+                    let found: bool = sqlx::query_scalar(find).fetch_one(&mut *tx).await?;
                     let time = "strftime('%Y-%m-%dT%H:%M:%fZ', $3 / 1000000.0, 'unixepoch')";
-                    write_row!(self, tx, row, may_go_back, (0 < found).then_some(("din_consumer_progress", time)));
+                    write_row!(self, tx, row, may_go_back, found.then_some((din, time)));
                     tx.commit().await
                 }
                 Database::Postgres { pool, .. } => {
                     let mut tx = pool.begin().await?;
-                    let found: bool =
-                        sqlx::query_scalar("SELECT to_regclass('public.din_consumer_progress') IS NOT NULL")
-                            .fetch_one(&mut *tx)
-                            .await?;
+                    let found: bool = sqlx::query_scalar(find).fetch_one(&mut *tx).await?;
                     let time = "to_timestamp($3::DOUBLE PRECISION / 1000000)";
-                    write_row!(self, tx, row, may_go_back, found.then_some(("public.din_consumer_progress", time)));
+                    write_row!(self, tx, row, may_go_back, found.then_some((din, time)));
                     tx.commit().await
                 }
             }
@@ -113,16 +107,25 @@ impl Guard {
         self.patiently(report).await.map_err(self.database("report a consumer's progress"))
     }
 
-    /// Forgets `consumer`, so that it holds nothing any more; returns whether it was known.
+    /// Forgets `consumer`, also where other programs read of it, so that it holds nothing any more; returns whether it was
+    /// known.
     pub async fn forget_consumer(&self, consumer: &str) -> Result<bool, GuardError> {
-        let sql = format!("DELETE FROM {} WHERE consumer = $1", self.table("consumer_progress"));
-        let delete = || async {
+        let (find, foreign) = self.database.din_progress();
+        let delete = format!("DELETE FROM {} WHERE consumer = $1", self.table("consumer_progress"));
+        let forget = || async {
             on_pool!(&self.database, |pool| {
-                let deleted = sqlx::query(sqlx::AssertSqlSafe(sql.clone())).bind(consumer).execute(pool).await?;
+                let mut tx = pool.begin().await?;
+                let deleted = sqlx::query(sqlx::AssertSqlSafe(delete.clone())).bind(consumer).execute(&mut *tx).await?;
+                let has_foreign: bool = sqlx::query_scalar(find).fetch_one(&mut *tx).await?;
+                if has_foreign && 0 < deleted.rows_affected() {
+                    let delete = format!("DELETE FROM {foreign} WHERE consumer = $1");
+                    sqlx::query(sqlx::AssertSqlSafe(delete)).bind(consumer).execute(&mut *tx).await?;
+                }
+                tx.commit().await?;
                 Ok(0 < deleted.rows_affected())
             })
         };
-        self.patiently(delete).await.map_err(self.database("forget a consumer"))
+        self.patiently(forget).await.map_err(self.database("forget a consumer"))
     }
 
     /// Returns how far every consumer has come, by name.

@@ -127,6 +127,15 @@ async fn a_lease_excludes_what_overlaps_it_and_its_token_only_grows(place: Place
     here.release(&first).await.unwrap();
     there.release(&second).await.unwrap();
     assert!(!here.has_leases().await.unwrap());
+    // To look takes nothing; who has died holds nothing.
+    assert_eq!(there.holder_of("a").await.unwrap(), None);
+    assert!(matches!(here.try_lease(&key(None), &run, 10).await.unwrap(), LeaseAnswer::Granted(_)));
+    let holder = there.holder_of("a").await.unwrap().unwrap();
+    assert_eq!((holder.process, holder.since_micros), (std::process::id(), 10));
+    let owner = here.owner().clone();
+    drop(here);
+    wait_until_dead(&place, &owner);
+    assert_eq!(there.holder_of("a").await.unwrap(), None);
 }
 
 async fn a_durable_pin_outlives_its_process_and_ends_when_it_says_or_is_released(place: Place) {
@@ -270,6 +279,11 @@ async fn a_foreign_table_of_progress_is_kept_in_step(place: Place) {
     let rows: Vec<(String, i64, String)> =
         on_pool!(&guard.database, |pool| sqlx::query_as(sqlx::AssertSqlSafe(read)).fetch_all(pool).await).unwrap();
     assert_eq!(rows, [("decode".to_owned(), 4, "1970-01-01T00:00:02.500Z".to_owned())]);
+    // Who is forgotten is forgotten there too, and others are left alone.
+    run_on(&guard, format!("INSERT INTO {table} VALUES ('dq', 7, '1970-01-01T00:00:02.500Z')")).await;
+    assert!(guard.forget_consumer("decode").await.unwrap() && !guard.forget_consumer("dq").await.unwrap());
+    let left: Vec<String> = guard.foreign_consumers().await.unwrap().into_iter().map(|row| row.consumer).collect();
+    assert_eq!(left, ["dq"]);
 }
 
 async fn run_on(guard: &Guard, sql: String) {

@@ -24,6 +24,7 @@ pub use deferral::Deferral;
 pub use files::fingerprint;
 pub use objects::{object_address, reads_objects};
 pub use script::{CompiledScript, ParsedText};
+pub use streams::Maker;
 pub use tests_of_project::{CompiledTest, TestKind, is_this};
 
 use crate::workspace::Project;

@@ -5,26 +5,45 @@ use std::collections::BTreeSet;
 use pintail_core::annotation::WriteStrategy;
 use pintail_core::asset::Asset;
 use pintail_core::diagnostic::{Code, Diagnostic};
+use pintail_core::id::ScriptName;
 use pintail_core::source::{Language, Span};
 
 use super::{CompiledProject, CompiledScript};
-use crate::workspace::ConsumerConfig;
+use crate::workspace::Config;
 
 /// The relation's name.
 const CHANGES: &str = "changes";
 
+/// Who of a project makes a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// A script.
+    Script(ScriptName),
+    /// `pintail ingest`.
+    Ingest,
+}
+
 impl CompiledProject {
+    /// Returns who makes `asset`; `None` when nobody here does.
+    pub fn maker_of(&self, asset: &Asset) -> Option<Maker> {
+        if let Some(script) = self.scripts.iter().find(|script| script.target.as_ref() == Some(asset)) {
+            return Some(Maker::Script(script.name().clone()));
+        }
+        (*asset == ingested(&self.project.config)).then_some(Maker::Ingest)
+    }
+
     /// Returns whether a consumer or a script of the project reads the change feed of `asset`.
     pub fn has_consumers(&self, asset: &Asset) -> bool {
-        let Asset::Lake { lake, schema, table } = asset else { return false };
-        let is_source = |consumer: &ConsumerConfig| {
-            let source = &consumer.spec.source;
-            consumer.lake == *lake && source.schema == *schema && source.table == *table
-        };
         let streams = self.scripts.iter().filter_map(|script| script.header.stream.as_ref());
         streams.map(|stream| &stream.value.asset).any(|source| source == asset)
-            || self.project.config.consumers.values().any(is_source)
+            || self.project.config.consumers.values().any(|consumer| consumer.asset() == *asset)
     }
+}
+
+/// Returns the table of raw events.
+pub(super) fn ingested(config: &Config) -> Asset {
+    let ingest = &config.ingest;
+    Asset::Lake { lake: ingest.lake.clone(), schema: ingest.schema.clone(), table: ingest.table.clone() }
 }
 
 /// Lets `changes` mean the feed; returns what keeps the script from being a stream.

@@ -1,7 +1,8 @@
 //! A consumer as `pintail.toml` configures it.
 
+use pintail_core::asset::Asset;
 use pintail_core::id::LakeName;
-use pintail_streams::consumer::{Shard, Spec};
+use pintail_streams::consumer::{Shard, Source, Spec};
 
 /// One `[consumer.<name>]`.
 #[derive(Clone, Debug)]
@@ -27,6 +28,12 @@ pub struct ConsumerConfig {
 }
 
 impl ConsumerConfig {
+    /// Returns the table that it reads.
+    pub fn asset(&self) -> Asset {
+        let Source { schema, table } = self.spec.source.clone();
+        Asset::Lake { lake: self.lake.clone(), schema, table }
+    }
+
     /// Returns one consumer per shard, or the consumer itself.
     pub fn specs(&self) -> Vec<Spec> {
         let Some(by) = self.by.as_ref().filter(|_| 1 < self.shards) else { return vec![self.spec.clone()] };

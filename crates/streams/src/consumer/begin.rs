@@ -33,6 +33,15 @@ impl Consumer<'_> {
         Ok(Some(position))
     }
 
+    /// Returns the table whose name is nearest to the source's, for people.
+    pub(super) fn near_source(&self) -> Result<Option<String>, PassError> {
+        let Source { schema, table } = &self.spec.source;
+        let tables = lake::live_tables(self.writer.session(), self.writer.alias())?;
+        let names =
+            tables.iter().filter(|live| live.schema.eq_ignore_ascii_case(schema)).map(|live| live.name.as_str());
+        Ok(nearest(table, names).map(str::to_owned))
+    }
+
     /// Returns the table that the cursor is one in; refuses a cursor in another source or of another part of it.
     pub(super) fn source_of(&self, position: &Position) -> Result<TableId, PassError> {
         let table = table_of(&position.source);

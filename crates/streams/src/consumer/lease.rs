@@ -5,7 +5,7 @@
 
 use pintail_core::id::RunId;
 use pintail_engine::EngineError;
-use pintail_engine::guard::{Lease, LeaseAnswer, LeaseKey, StandingGuard};
+use pintail_engine::guard::{Lease, LeaseAnswer, LeaseHolder, LeaseKey, StandingGuard};
 
 /// A lease that this process holds; given back when it is dropped.
 #[derive(Debug)]
@@ -23,15 +23,33 @@ pub struct Holder {
     pub since_micros: i64,
 }
 
+impl Holder {
+    fn of(holder: LeaseHolder) -> Self {
+        Self { process: holder.process, since_micros: holder.since_micros }
+    }
+}
+
+/// Returns what the lease of the consumer `full_name` is about.
+fn asset_of(full_name: &str) -> String {
+    format!("consumer {full_name}")
+}
+
+/// Returns who has the consumer `full_name`, if somebody has.
+pub fn owner_of(guard: &StandingGuard, full_name: &str) -> Result<Option<Holder>, EngineError> {
+    let asset = asset_of(full_name);
+    let holder = guard.ask(|guard| async move { guard.holder_of(&asset).await })?;
+    Ok(holder.map(Holder::of))
+}
+
 impl Ownership {
     /// Asks for the consumer `full_name`.
     pub fn ask(guard: &StandingGuard, full_name: &str, now_micros: i64) -> Result<Result<Self, Holder>, EngineError> {
-        let key = LeaseKey { asset: format!("consumer {full_name}"), partition: None };
+        let key = LeaseKey { asset: asset_of(full_name), partition: None };
         let run = RunId(uuid::Uuid::now_v7().to_string());
         let answer = guard.ask(|guard| async move { guard.try_lease(&key, &run, now_micros).await })?;
         Ok(match answer {
             LeaseAnswer::Granted(lease) => Ok(Self { guard: guard.clone(), lease }),
-            LeaseAnswer::Held(holder) => Err(Holder { process: holder.process, since_micros: holder.since_micros }),
+            LeaseAnswer::Held(holder) => Err(Holder::of(holder)),
         })
     }
 

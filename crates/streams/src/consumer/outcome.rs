@@ -12,7 +12,10 @@ use crate::decoder::ResolveError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// The source is not there yet.
-    NoSource,
+    NoSource {
+        /// The table of its schema that was perhaps meant.
+        near: Option<String>,
+    },
     /// Nothing new.
     Idle,
     /// Rows, or a gap that was passed, and the cursor has moved.

@@ -179,7 +179,7 @@ impl<'a> Consumer<'a> {
     pub fn pass(&mut self) -> Result<Pass, PassError> {
         let outcome = self.try_pass();
         let label = match &outcome {
-            Ok(Pass::NoSource) => "no_source",
+            Ok(Pass::NoSource { .. }) => "no_source",
             Ok(Pass::Idle) => "idle",
             Ok(Pass::Landed(_)) => "landed",
             Ok(Pass::Again) => "again",
@@ -191,7 +191,7 @@ impl<'a> Consumer<'a> {
     }
 
     fn try_pass(&mut self) -> Result<Pass, PassError> {
-        let Some(position) = self.position()? else { return Ok(Pass::NoSource) };
+        let Some(position) = self.position()? else { return Ok(Pass::NoSource { near: self.near_source()? }) };
         let source = self.source_of(&position)?;
         let mut seen = observe(self.writer.place(), &self.spec, Kinds::Inserts, &position, self.seen)?;
         if seen.head < self.seen {

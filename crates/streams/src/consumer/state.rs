@@ -6,6 +6,7 @@ use pintail_core::stream::{Decision, Gap, Kinds, Touch, decide};
 use pintail_engine::guard::ConsumerProgress;
 use pintail_engine::lake;
 
+use super::lease::{Holder, owner_of};
 use super::observe::observe;
 use super::outcome::PassError;
 use super::source::{Spec, table_of};
@@ -34,6 +35,8 @@ pub struct State {
     pub progress: Option<ConsumerProgress>,
     /// Dead letters that were not replayed.
     pub dead_letters: u64,
+    /// Who runs it.
+    pub owner: Option<Holder>,
 }
 
 /// What a consumer will do next.
@@ -71,8 +74,15 @@ pub fn state_of(writer: &Writer, spec: &Spec, kinds: Kinds) -> Result<State, Pas
         oldest_unread_micros: None,
         progress,
         dead_letters: dead_letters(writer, &name)?,
+        owner: owner_of(writer.guard(), &name)?,
     };
-    let Some(position) = position::read(writer, &spec.cursor())? else { return Ok(state) };
+    let Some(position) = position::read(writer, &spec.cursor())? else {
+        let (schema, table) = (spec.source.schema.as_str(), spec.source.table.as_str());
+        if !lake::absent_names(writer.session(), writer.alias(), &[(schema, table)])?.is_empty() {
+            state.condition = Condition::NoSource;
+        }
+        return Ok(state);
+    };
     let seen = observe(writer.place(), spec, kinds, &position, SnapshotId(0))?;
     (state.cursor, state.moved_micros, state.head) = (Some(seen.cursor), Some(position.updated_micros), seen.head);
     let unread: Vec<_> = seen.snapshots.iter().filter(|snapshot| snapshot.touch == Touch::Rows).collect();

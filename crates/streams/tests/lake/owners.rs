@@ -7,16 +7,17 @@ use pintail_core::id::SnapshotId;
 use pintail_core::stream::{GapPolicy, WindowLimits};
 use pintail_engine::guard::{Lease, LeaseKey};
 use pintail_engine::lane::Purpose;
-use pintail_streams::consumer::{Consumer, Existing, Pass, PassError, Range, Spec};
+use pintail_streams::consumer::{Consumer, Existing, Pass, PassError, Range, Removed, Shard, Spec, known, remove};
 use pintail_testkit::wait_until;
 
-use crate::consumers::{COUNTS, begun, drain, insert, open, spec};
+use crate::consumers::{COUNTS, begun, drain, insert, open, progress, spec};
 use crate::decoding::Pairs;
 use crate::harness::{Lake, On, foreign, on_both, rows};
 
 on_both! {
     two_owners_at_once_write_each_row_once
     a_late_pass_costs_what_the_third_did
+    who_is_removed_holds_nothing_and_who_is_at_work_is_not_removed
     what_expires_in_the_middle_of_a_span_is_a_gap
 }
 
@@ -28,6 +29,31 @@ fn race(consumer: &mut Consumer<'_>) {
             Ok(_) => {}
         }
     }
+}
+
+fn who_is_removed_holds_nothing_and_who_is_at_work_is_not_removed(on: On) {
+    let lake = Lake::new(on);
+    let (writer, other) = (begun(&lake), lake.writer());
+    let decoder = Pairs::default();
+    insert(&writer, &["a/2026-01-01/1/x=1", "b/2026-01-01/2/x=2"]);
+    let shard = |index| Spec { shard: Some(Shard { index, of: 2, by: "subject".to_owned() }), ..spec("decode") };
+    let mut first = open(&writer, shard(0), &decoder);
+    drain(&mut first);
+    drain(&mut open(&writer, shard(1), &decoder));
+    assert_eq!(Vec::from_iter(known(&other).unwrap()), ["decode.00", "decode.01"]);
+    let holder = remove(&other, "decode.00").unwrap().unwrap_err();
+    assert_eq!(holder.process, std::process::id());
+    drop(first);
+    for name in ["decode.00", "decode.01"] {
+        assert_eq!(remove(&other, name).unwrap(), Ok(Removed { had_cursor: true, had_progress: true }));
+        assert_eq!(remove(&other, name).unwrap(), Ok(Removed { had_cursor: false, had_progress: false }));
+    }
+    assert_eq!((known(&writer).unwrap().len(), progress(&writer)), (0, Vec::new()));
+    // What it wrote is there, and one of its name begins anew and doubles nothing.
+    assert_eq!(rows(&writer, COUNTS), ["a|1", "b|1"]);
+    let landed = drain(&mut open(&writer, shard(0), &decoder));
+    assert_eq!(landed.iter().map(|landed| landed.written[0].1).sum::<u64>(), 0);
+    assert_eq!(rows(&writer, COUNTS), ["a|1", "b|1"]);
 }
 
 fn two_owners_at_once_write_each_row_once(on: On) {

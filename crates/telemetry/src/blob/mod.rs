@@ -9,7 +9,6 @@
 mod fetch;
 mod local;
 mod seal;
-mod stock;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +20,6 @@ use sha2::{Digest as _, Sha256};
 
 pub use fetch::FetchedBlobs;
 pub use seal::{KeyRing, SealError};
-pub use stock::{Stock, StockError, take_stock};
 
 use crate::cloudevents::{EventTime, Payload};
 use crate::log::Arrival;

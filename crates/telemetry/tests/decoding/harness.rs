@@ -178,7 +178,7 @@ impl Lake {
         loop {
             match consumer.pass().unwrap() {
                 Pass::Landed(more) => landed.push(more),
-                Pass::Idle | Pass::NoSource => return landed,
+                Pass::Idle | Pass::NoSource { .. } => return landed,
                 Pass::Again => {}
             }
         }

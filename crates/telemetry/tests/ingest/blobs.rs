@@ -1,19 +1,13 @@
-//! Payloads in S3: one PUT each, sealed or plain, found again by key; objects and rows that do not go together.
+//! Payloads in S3: one PUT each, sealed or plain, found again by key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chrono::{TimeDelta, Utc};
 use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
-use pintail_telemetry::blob::{BlobError, Blobs, KeyRing, Stock, take_stock};
-use pintail_telemetry::cloudevents::Payload;
-use pintail_telemetry::log::Record;
-use pintail_telemetry::raw::RawTable;
+use pintail_telemetry::blob::{BlobError, Blobs, KeyRing};
 use pintail_testkit::services::{ObjectPrefix, object_prefix};
 use secrecy::SecretString;
-
-use crate::harness::{On, Place, event};
 
 /// Returns a client of the store at `endpoint`, which may be a proxy before it.
 fn client(place: &ObjectPrefix, endpoint: &str) -> Arc<dyn ObjectStore> {
@@ -52,41 +46,4 @@ fn payloads_in_s3_are_put_whole_and_found_by_key() {
         let error = plain.get("cloudevent/blobs/s/2026/01/02/z").await.unwrap_err();
         assert!(matches!(error, BlobError::Missing { .. }), "{error}");
     });
-}
-
-#[test]
-fn objects_without_a_row_and_rows_without_an_object_are_told() {
-    let place = Place::new(On::Sqlite);
-    let bucket = object_prefix();
-    let key = |name: &str| format!("cloudevent/blobs/s/2026/01/02/{name}");
-    let log = place.log("log");
-    for name in ["kept", "lost"] {
-        let Record::Event(mut arrival) = event(name, "") else { unreachable!() };
-        arrival.event.data = Payload::Stored { key: key(name) };
-        place.append(&log, &[Record::Event(arrival), event(&format!("small {name}"), r#""data":1"#)]);
-    }
-    place.sink(&log).flush().unwrap().unwrap();
-    let writer = place.writer();
-    let stores = [
-        Blobs::in_folder(place.folder.path().join("blobs"), 1, KeyRing::default()),
-        Blobs::in_store(client(&bucket, &bucket.endpoint), prefix_of(&bucket), 1, KeyRing::default()),
-    ];
-    for blobs in stores {
-        let take = |before| {
-            let table = RawTable::default();
-            let taking = take_stock(&blobs, writer.session(), writer.alias(), &table, before);
-            place.runtime.block_on(taking).unwrap()
-        };
-        let missing = vec![key("kept"), key("lost")];
-        assert_eq!(take(Utc::now()), Stock { orphans: Vec::new(), missing }, "a store that is empty");
-        place.runtime.block_on(async {
-            blobs.put(&key("kept"), b"payload").await.unwrap();
-            blobs.put(&key("orphan"), b"payload").await.unwrap();
-        });
-        let missing = vec![key("lost")];
-        let later = Utc::now() + TimeDelta::hours(1);
-        assert_eq!(take(later), Stock { orphans: vec![key("orphan")], missing: missing.clone() });
-        let young = Stock { orphans: Vec::new(), missing };
-        assert_eq!(take(Utc::now() - TimeDelta::hours(1)), young, "its event may be in a log");
-    }
 }

@@ -1,5 +1,4 @@
-//! `consume list` and `consume show`: where consumers stand. The headline is the lag: how old the oldest snapshot is that
-//! was not consumed.
+//! `consume list`: where consumers stand. The headline is the lag: how old the oldest snapshot is that was not consumed.
 
 use clap::Args;
 use pintail_core::stream::Kinds;
@@ -24,16 +23,9 @@ pub struct ListArgs {
     names: Vec<String>,
 }
 
-/// Which consumer.
-#[derive(Debug, Args)]
-pub struct ShowArgs {
-    /// The consumer
-    name: String,
-}
-
 /// Runs `consume list`.
 pub fn list(args: &ListArgs, app: &App) -> Result<Exit, Failure> {
-    let found = states(&args.names, app)?;
+    let found = states(&app.open_for_question()?, &args.names)?;
     if app.terminal.is_json {
         let consumers: Vec<Value> = found.iter().map(|(listed, state)| state_json(listed, state.as_ref())).collect();
         app.terminal.json(&json!({"consumers": consumers}));
@@ -75,33 +67,19 @@ pub fn list(args: &ListArgs, app: &App) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Runs `consume show`.
-pub fn show(args: &ShowArgs, app: &App) -> Result<Exit, Failure> {
-    let found = states(std::slice::from_ref(&args.name), app)?;
-    if app.terminal.is_json {
-        let shards: Vec<Value> = found.iter().map(|(listed, state)| state_json(listed, state.as_ref())).collect();
-        app.terminal.json(&json!({"consumer": args.name, "shards": shards}));
-        return Ok(Exit::Ok);
-    }
-    for (listed, state) in &found {
-        app.terminal.data(&format!("{}\n", listed.name));
-        for (what, text) in facts(listed, state.as_ref()) {
-            app.terminal.data(&format!("  {what:<14} {text}\n"));
-        }
-    }
-    Ok(Exit::Ok)
-}
-
 /// A consumer as it is listed: one with a decoder, or a script.
-struct Listed {
-    name: String,
-    spec: Spec,
-    kinds: Kinds,
-    way: Way,
+pub struct Listed {
+    /// Its name, with the shard's.
+    pub name: String,
+    /// How it was asked to consume.
+    pub spec: Spec,
+    /// The way to its lake.
+    pub way: Way,
     /// The decoder with its version.
-    decoder: Option<(String, u32)>,
+    pub decoder: Option<(String, u32)>,
     /// The tables that it writes.
-    writes: Vec<String>,
+    pub writes: Vec<String>,
+    kinds: Kinds,
 }
 
 impl Listed {
@@ -134,14 +112,14 @@ impl Listed {
     }
 }
 
-fn states(names: &[String], app: &App) -> Result<Vec<(Listed, Option<State>)>, Failure> {
-    let pintail = app.open_for_question()?;
+/// Returns the consumers named `names`, or all, and where each stands; without a state where there is no lake yet.
+pub fn states(pintail: &Pintail, names: &[String]) -> Result<Vec<(Listed, Option<State>)>, Failure> {
     let mut found = Vec::new();
-    let decoded = openings(&pintail, names)?.into_iter().map(Listed::of_decoder);
+    let decoded = openings(pintail, names)?.into_iter().map(Listed::of_decoder);
     let mut all: Vec<Listed> = decoded.collect();
-    for script in stream_scripts(&pintail) {
+    for script in stream_scripts(pintail) {
         if names.is_empty() || names.contains(&script.name().to_string()) {
-            all.extend(Listed::of_script(&pintail, script)?);
+            all.extend(Listed::of_script(pintail, script)?);
         }
     }
     for listed in all {
@@ -155,38 +133,8 @@ fn states(names: &[String], app: &App) -> Result<Vec<(Listed, Option<State>)>, F
     Ok(found)
 }
 
-fn facts(listed: &Listed, state: Option<&State>) -> Vec<(&'static str, String)> {
-    let mut facts = Vec::new();
-    if let Some(state) = state {
-        facts.push(("lag", lag_text(state)));
-        facts.push(("state", condition_text(&state.condition)));
-        let unread =
-            format!("{} rows in {} snapshots", thousands(state.unread_rows), thousands(state.unread_snapshots));
-        facts.push(("unread", unread));
-        let moved = state.moved_micros.map(|micros| format!(", written {} ago", age(micros))).unwrap_or_default();
-        facts.push(("cursor", format!("{}{moved}; the head is {}", or_dash(state.cursor), state.head)));
-        let progress = state.progress.as_ref();
-        let told = progress.map(|row| format!("snapshot {}, told {} ago", row.snapshot, age(row.updated_micros)));
-        facts.push(("holds", or_dash(told)));
-        facts.push(("dead letters", thousands(state.dead_letters)));
-    } else {
-        facts.push(("state", "its lake does not exist yet".to_owned()));
-    }
-    facts.push(("source", listed.spec.source.asset(&listed.way.lake.name)));
-    match &listed.decoder {
-        Some((name, version)) => facts.push(("decoder", format!("{name} version {version}"))),
-        None => facts.push(("cursor's name", listed.spec.full_name())),
-    }
-    facts.push(("writes", listed.writes.join(", ")));
-    if let Some(shard) = &listed.spec.shard {
-        facts.push(("shard", shard.to_string()));
-    }
-    let required = if listed.spec.required { ", required: expiry waits for it however long it is silent" } else { "" };
-    facts.push(("at a gap", format!("{}{required}", listed.spec.gap.word())));
-    facts
-}
-
-fn condition_text(condition: &Condition) -> String {
+/// Returns where a consumer stands, for people.
+pub fn condition_text(condition: &Condition) -> String {
     match condition {
         Condition::New => "never run".to_owned(),
         Condition::NoSource => "no source".to_owned(),
@@ -210,18 +158,23 @@ fn condition_word(condition: &Condition) -> &'static str {
     }
 }
 
-fn lag_micros(state: &State) -> i64 {
-    state.oldest_unread_micros.map_or(0, |oldest| system_now().saturating_sub(oldest).max(0))
-}
-
-fn lag_text(state: &State) -> String {
+/// Returns how old the oldest unread snapshot is; `None` where nothing is known of what is unread.
+fn lag_micros(state: &State) -> Option<i64> {
     match state.condition {
-        Condition::New | Condition::NoSource => "-".to_owned(),
-        _ => text_of(lag_micros(state)),
+        Condition::New | Condition::NoSource | Condition::Ahead | Condition::OtherSource => None,
+        Condition::Idle | Condition::Lagging | Condition::Gap(_) => {
+            Some(state.oldest_unread_micros.map_or(0, |oldest| system_now().saturating_sub(oldest).max(0)))
+        }
     }
 }
 
-fn age(since_micros: i64) -> String {
+/// Returns the lag, for people.
+pub fn lag_text(state: &State) -> String {
+    or_dash(lag_micros(state).map(text_of))
+}
+
+/// Returns how long ago something was.
+pub fn age(since_micros: i64) -> String {
     text_of(system_now().saturating_sub(since_micros).max(0))
 }
 
@@ -231,7 +184,8 @@ fn text_of(micros: i64) -> String {
     duration_text(std::time::Duration::from_secs(seconds))
 }
 
-fn state_json(listed: &Listed, state: Option<&State>) -> Value {
+/// Returns where a consumer stands, for programs.
+pub fn state_json(listed: &Listed, state: Option<&State>) -> Value {
     let at = |micros: Option<i64>| micros.and_then(chrono::DateTime::from_timestamp_micros).map(rfc3339);
     let progress = state.and_then(|state| state.progress.as_ref());
     json!({
@@ -241,7 +195,7 @@ fn state_json(listed: &Listed, state: Option<&State>) -> Value {
         "decoder": listed.decoder.as_ref().map(|(name, _)| name),
         "decoder_version": listed.decoder.as_ref().map(|(_, version)| version),
         "state": state.map_or("no_lake", |state| condition_word(&state.condition)),
-        "lag_seconds": state.map(|state| lag_micros(state) as f64 / 1e6),
+        "lag_seconds": state.and_then(lag_micros).map(|micros| micros as f64 / 1e6),
         "unread_rows": state.map(|state| state.unread_rows),
         "unread_snapshots": state.map(|state| state.unread_snapshots),
         "oldest_unread": at(state.and_then(|state| state.oldest_unread_micros)),
@@ -254,6 +208,42 @@ fn state_json(listed: &Listed, state: Option<&State>) -> Value {
         "holds_snapshot": progress.map(|row| row.snapshot.0),
         "told_at": at(progress.map(|row| row.updated_micros)),
         "required": listed.spec.required,
+        "owner": state.and_then(|state| state.owner.as_ref()).map(|owner| json!({
+            "process": owner.process,
+            "since": at(Some(owner.since_micros)),
+        })),
         "dead_letters": state.map(|state| state.dead_letters),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use pintail_core::id::SnapshotId;
+
+    use super::*;
+
+    #[test]
+    fn a_lag_is_told_only_where_it_is_known_what_is_unread() {
+        let lag = |condition, oldest_unread_micros| {
+            let state = State {
+                condition,
+                cursor: Some(SnapshotId(7)),
+                moved_micros: None,
+                head: SnapshotId(5),
+                unread_snapshots: 0,
+                unread_rows: 0,
+                oldest_unread_micros,
+                progress: None,
+                dead_letters: 0,
+                owner: None,
+            };
+            lag_text(&state)
+        };
+        let a_minute_ago = system_now() - 60_500_000;
+        assert_eq!(lag(Condition::Idle, None), "0 ms");
+        assert_eq!(lag(Condition::Lagging, Some(a_minute_ago)), "1 min 0 s");
+        for unknown in [Condition::New, Condition::NoSource, Condition::Ahead, Condition::OtherSource] {
+            assert_eq!(lag(unknown.clone(), None), "-", "{unknown:?}");
+        }
+    }
 }

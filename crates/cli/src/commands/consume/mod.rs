@@ -4,10 +4,12 @@
 mod list;
 pub mod opening;
 mod rebuild;
+mod remove;
 mod reread;
 mod reset;
 mod run;
 mod scripts;
+mod show;
 
 use clap::{Args, Subcommand};
 use pintail_runner::Pintail;
@@ -39,13 +41,15 @@ enum ConsumeCommand {
     /// List the consumers, where they stand and how far behind they are
     List(list::ListArgs),
     /// Show all that is known of one consumer
-    Show(list::ShowArgs),
+    Show(show::ShowArgs),
     /// Move a cursor, also back
     Reset(reset::ResetArgs),
     /// Decode a range again, and replace all that older versions of the decoder made of its events
     Replay(reread::RereadArgs),
     /// Decode a range again, and fill in what is missing
     Backfill(reread::RereadArgs),
+    /// Remove a consumer's cursor and what it holds; the tables that it wrote stay
+    Remove(remove::RemoveArgs),
     /// Compare rollups with the tables that they sum up, and make anew what differs
     Rebuild(rebuild::RebuildArgs),
 }
@@ -55,10 +59,11 @@ pub fn run(args: &ConsumeArgs, app: &App) -> Result<Exit, Failure> {
     match &args.command {
         ConsumeCommand::Run(args) => run::run(args, app),
         ConsumeCommand::List(args) => list::list(args, app),
-        ConsumeCommand::Show(args) => list::show(args, app),
+        ConsumeCommand::Show(args) => show::run(args, app),
         ConsumeCommand::Reset(args) => reset::run(args, app),
         ConsumeCommand::Replay(args) => reread::run(args, true, app),
         ConsumeCommand::Backfill(args) => reread::run(args, false, app),
+        ConsumeCommand::Remove(args) => remove::run(args, app),
         ConsumeCommand::Rebuild(args) => rebuild::run(args, app),
     }
 }

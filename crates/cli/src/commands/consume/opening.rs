@@ -6,6 +6,7 @@ use pintail_core::diagnostic::nearest;
 use pintail_core::id::LakeName;
 use pintail_engine::fault::Faults;
 use pintail_engine::{EngineError, ErrorClass, InstanceOptions, LakeLocation};
+use pintail_runner::project::Maker;
 use pintail_runner::workspace::ConsumerConfig;
 use pintail_runner::{Pintail, with_sources};
 use pintail_streams::consumer::{PassError, Spec};
@@ -29,6 +30,21 @@ pub struct Opening {
     pub decoder: Box<dyn Decoder>,
     /// The way to its lake.
     pub way: Way,
+    /// Who of this project makes its source.
+    maker: Option<Maker>,
+}
+
+impl Opening {
+    /// Returns what to say while its source is not there; `near` is a table that was perhaps meant.
+    pub fn absence(&self, near: Option<&str>) -> String {
+        let help = match (&self.maker, near) {
+            (Some(Maker::Ingest), _) => "`pintail ingest` makes it".to_owned(),
+            (Some(Maker::Script(name)), _) => format!("`pintail run --select {name}` makes it"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => "nothing in this project makes it, so another program must".to_owned(),
+        };
+        format!("its source {} does not exist yet; {help}", self.spec.source.asset(&self.way.lake.name))
+    }
 }
 
 /// The way to a lake.
@@ -73,12 +89,14 @@ pub fn openings(pintail: &Pintail, names: &[String]) -> Result<Vec<Opening>, Fai
     let shards: u64 = meant.iter().map(|consumer| u64::from(consumer.shards)).sum();
     let mut openings = Vec::new();
     for consumer in meant {
+        let maker = pintail.project().maker_of(&consumer.asset());
         for spec in consumer.specs() {
             openings.push(Opening {
                 config: consumer.clone(),
                 spec,
                 decoder: decoder_of(pintail, consumer)?,
                 way: Way::to(pintail, &consumer.lake, shards)?,
+                maker: maker.clone(),
             });
         }
     }

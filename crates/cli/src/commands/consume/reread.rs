@@ -1,8 +1,9 @@
 //! `consume replay` and `consume backfill`: a range of the source is decoded again, beside whoever consumes it.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Utc};
 use clap::Args;
 use pintail_core::id::SnapshotId;
+use pintail_core::version::parse_moment;
 use pintail_streams::consumer::{Consumer, Existing, Landed, Range};
 use serde_json::{Value, json};
 
@@ -16,12 +17,12 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A range is of time, `[from, to)`, by the source's column `time` (or `time_column` in pintail.toml), or
-of snapshots, `(from, to]`. What is read is the table as it is now. The cursor stays where it is, and a
-consumer that runs meanwhile goes on.")]
+of snapshots, `(from, to]`. A moment is a day, or a time to the minute or the second. What is read is the
+table as it is now. The cursor stays where it is, and a consumer that runs meanwhile goes on.")]
 pub struct RereadArgs {
     /// The consumer
     name: String,
-    /// From this moment in UTC on, or behind this snapshot
+    /// From this moment on, in UTC unless it names a zone, or behind this snapshot
     #[arg(long, value_name = "TIME|SNAPSHOT")]
     from: String,
     /// Before this moment, or up to and including this snapshot
@@ -77,10 +78,10 @@ fn range(args: &RereadArgs, opening: &Opening) -> Result<Range, Failure> {
 }
 
 fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Failure> {
-    let day = || text.parse::<NaiveDate>().ok().and_then(|day| day.and_hms_opt(0, 0, 0)).map(|day| day.and_utc());
-    let found = DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()).or_else(day);
-    found.ok_or_else(|| {
-        Failure::usage(format!("`{option} {text}` is neither a moment nor a snapshot"))
-            .with_hint("such as `2026-06-01`, `2026-06-01T12:00:00Z`, or a snapshot's number")
+    parse_moment(text.trim()).ok_or_else(|| {
+        Failure::usage(format!("`{option} {text}` is neither a moment nor a snapshot")).with_hint(
+            "such as `2026-06-01`, `2026-06-01 12:00`, `2026-06-01T12:00:00+02:00`, or a snapshot's number; without a zone, \
+             a moment is in UTC",
+        )
     })
 }

@@ -6,6 +6,7 @@ use pintail_streams::consumer::{Consumer, Start};
 use serde_json::json;
 
 use super::opening::{failure, openings};
+use super::show::holder_text;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -40,7 +41,7 @@ pub fn run(args: &ResetArgs, app: &App) -> Result<Exit, Failure> {
         let opened =
             Consumer::open(&writer, opening.spec.clone(), &*opening.decoder).map_err(|error| failure(&error))?;
         let mut consumer = opened.map_err(|holder| {
-            Failure::usage(format!("process {} is running `{name}`", holder.process))
+            Failure::usage(format!("{} runs `{name}`", holder_text(&holder)))
                 .with_hint("stop it first: what it commits would be from the old place")
         })?;
         let (was, is) = consumer.reset(args.to).map_err(|error| failure(&error))?;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::opening::{Opening, failure, openings};
 use super::scripts::Scripts;
+use super::show::holder_text;
 use crate::app::App;
 use crate::commands::pins::duration;
 use crate::exit::Exit;
@@ -23,9 +24,9 @@ use crate::render::text::{count, thousands};
 /// Which consumers, and for how long.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --follow it ends when nothing is left. With it, a consumer that another process has is waited
-for, and taken over when that process is gone. Ctrl-C ends between two windows; a window that is not
-committed is read again the next time, and so is everything after a kill.")]
+Without --follow it ends when nothing is left, and with exit code 1 when another process has a consumer.
+With it, such a consumer is waited for, and taken over when that process is gone. Ctrl-C ends between two
+windows; a window that is not committed is read again the next time, and so is everything after a kill.")]
 pub struct RunArgs {
     /// The consumers; otherwise all
     names: Vec<String>,
@@ -55,6 +56,7 @@ enum Told {
 struct Summary {
     passes: Vec<Landed>,
     held: Option<Holder>,
+    was_stopped: bool,
     failure: Option<Failure>,
     last_line: String,
 }
@@ -98,7 +100,7 @@ fn work_on_all(
                 let mut tell = |event: Event<'_>| match event {
                     // Who does not follow waits for nobody; how it ended is said at the end.
                     Event::Held(_) if mode == Mode::Once => {}
-                    event => tell(&event, &mut say),
+                    event => tell(&event, opening, &mut say),
                 };
                 let ended = work(&|| opening.way.writer(), &opening.spec, &*opening.decoder, mode, stop, &mut tell);
                 drop(sender.send((index, Told::Ended(ended))));
@@ -154,11 +156,11 @@ fn follow(
     Ok(())
 }
 
-fn tell(event: &Event<'_>, say: &mut impl FnMut(Told)) {
+fn tell(event: &Event<'_>, opening: &Opening, say: &mut impl FnMut(Told)) {
     match event {
         Event::Landed(landed) => say(Told::Landed((*landed).clone())),
-        Event::Held(holder) => say(Told::Line(format!("process {} has it; it is waited for", holder.process))),
-        Event::NoSource => say(Told::Line("its source does not exist yet".to_owned())),
+        Event::Held(holder) => say(Told::Line(format!("{} has it; it is waited for", holder_text(holder)))),
+        Event::NoSource { near } => say(Told::Line(opening.absence(*near))),
         Event::Failed { error, pause } => {
             let text = with_sources(*error);
             say(Told::Line(format!("{text}; tried again in {}", duration_text(*pause))));
@@ -189,7 +191,8 @@ fn hear(told: Told, name: &str, summary: &mut Summary, mode: Mode, app: &App) {
             }
         }
         Told::Ended(Ok(Ended::Held(holder))) => summary.held = Some(holder),
-        Told::Ended(Ok(Ended::Done | Ended::Stopped)) => {}
+        Told::Ended(Ok(Ended::Done)) => {}
+        Told::Ended(Ok(Ended::Stopped)) => summary.was_stopped = true,
         Told::Ended(Err(error)) => {
             let failure = failure(&error);
             // The others go on, so it is said at once.
@@ -206,6 +209,7 @@ fn conclude(
     mode: Mode,
     app: &App,
 ) -> Result<Exit, Failure> {
+    let scripts_failed = scripts.is_some_and(|scripts| scripts.has_failed);
     if app.terminal.is_json && mode == Mode::Once {
         let of = |(opening, summary): (&Opening, &Summary)| {
             let name = opening.spec.full_name();
@@ -220,18 +224,29 @@ fn conclude(
         let written = scripts.map(|scripts| scripts.passes.as_slice()).unwrap_or_default();
         app.terminal.json(&json!({"consumers": consumers, "scripts": written}));
     }
+    if mode != Mode::Once {
+        // What is followed ends when it is asked to, and is taken up the next time.
+        let has_failed = summaries.iter().any(|summary| summary.failure.is_some());
+        return Ok(if has_failed || scripts_failed { Exit::Failed } else { Exit::Ok });
+    }
     for (opening, summary) in openings.iter().zip(&summaries) {
+        let name = opening.spec.full_name();
         if let Some(holder) = &summary.held {
-            let name = opening.spec.full_name();
-            app.terminal.warning(&format!("{name}: process {} has it; nothing was done", holder.process));
-        } else if mode == Mode::Once && summary.passes.is_empty() && summary.failure.is_none() && !app.terminal.is_json
-        {
-            app.terminal.data(&format!("{}: nothing new\n", opening.spec.full_name()));
+            app.terminal.error(&format!("{name}: {} has it, so nothing was done", holder_text(holder)));
+            app.terminal.hint("with `--follow`, a consumer is waited for, and taken over when its owner is gone");
+        } else if summary.was_stopped {
+            app.terminal.error(&format!("{name}: stopped; what is left is read the next time"));
+        } else if summary.passes.is_empty() && summary.failure.is_none() && !app.terminal.is_json {
+            app.terminal.data(&format!("{name}: nothing new\n"));
         }
     }
-    let has_failed =
-        summaries.iter().any(|summary| summary.failure.is_some()) || scripts.is_some_and(|scripts| scripts.has_failed);
-    Ok(if has_failed { Exit::Failed } else { Exit::Ok })
+    let is_done = |summary: &Summary| summary.failure.is_none() && summary.held.is_none() && !summary.was_stopped;
+    let scripts_stopped = scripts.is_some_and(|scripts| scripts.was_stopped);
+    if scripts_stopped {
+        app.terminal.error("scripts: stopped; what is left is read the next time");
+    }
+    let is_whole = summaries.iter().all(is_done) && !scripts_failed && !scripts_stopped;
+    Ok(if is_whole { Exit::Ok } else { Exit::Failed })
 }
 
 /// Returns a pass in one line.

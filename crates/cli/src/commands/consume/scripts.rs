@@ -23,6 +23,8 @@ pub struct Scripts<'a> {
     last: String,
     /// Whether the newest pass has failed.
     pub has_failed: bool,
+    /// Whether the end was asked for before nothing was left.
+    pub was_stopped: bool,
     /// What was written, for `--json`.
     pub passes: Vec<Value>,
 }
@@ -39,7 +41,8 @@ impl<'a> Scripts<'a> {
         let names: Vec<String> =
             stream_scripts(pintail).iter().filter(is_meant).map(|script| script.name().to_string()).collect();
         let select = names.join(" ");
-        let scripts = Self { pintail, select, last: String::new(), has_failed: false, passes: Vec::new() };
+        let scripts =
+            Self { pintail, select, last: String::new(), has_failed: false, was_stopped: false, passes: Vec::new() };
         (!names.is_empty()).then_some(scripts)
     }
 
@@ -58,7 +61,11 @@ impl<'a> Scripts<'a> {
     /// Runs what has come until nothing is left.
     pub fn drain(&mut self, app: &App, is_followed: bool) -> Result<(), Failure> {
         for _ in 0..ROUNDS {
-            if !self.pass(app, is_followed)? || self.has_failed || self.pintail.cancel().is_set() {
+            if self.pintail.cancel().is_set() {
+                self.was_stopped = true;
+                return Ok(());
+            }
+            if !self.pass(app, is_followed)? || self.has_failed {
                 return Ok(());
             }
         }

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use pintail_core::asset::Asset;
-use pintail_core::id::{AttemptId, RunId};
-use pintail_core::retention::{Ramp, RewriteRefused, TableFiles, may_rewrite};
+use pintail_core::id::{AttemptId, RunId, SnapshotId};
+use pintail_core::retention::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite, unread_changes};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
 use pintail_engine::lake::compact::{self, CompactTable, Compacted};
+use pintail_engine::lake::{self, feed};
 use pintail_engine::lane::Purpose;
 use pintail_engine::{EngineError, ErrorClass, LakeLocation, Session};
 
@@ -90,10 +91,10 @@ impl Pintail {
             if let Err(refused) = &rewrite {
                 table.left = Some(refusal(&files, refused));
             }
+            let work = TableWork { location, guard, session, compaction, files: &files, consumers: &known, started };
             if is_dry {
-                table.expect(&files, rewrite == Ok(true));
+                table.expect(&work, rewrite == Ok(true))?;
             } else if is_due {
-                let work = TableWork { location, guard, session, compaction, files: &files, started };
                 self.compact_table(&work, rewrite == Ok(true), &mut table)?;
             }
             if table.is_worth_a_line() {
@@ -142,6 +143,10 @@ impl Pintail {
 
     fn merge_table(&self, work: &TableWork<'_>, table: &mut CompactedTable) -> Result<(), EngineError> {
         if work.files.mergeable == 0 {
+            return Ok(());
+        }
+        if let Some(reason) = work.unread_update()? {
+            table.left = Some(reason);
             return Ok(());
         }
         let memory = self.project.project.config.run.memory_limit.0 / self.slots().max(1);
@@ -219,10 +224,31 @@ struct TableWork<'a> {
     session: &'a Session,
     compaction: &'a Compaction,
     files: &'a TableFiles,
+    consumers: &'a [KnownConsumer],
     started: Instant,
 }
 
 impl TableWork<'_> {
+    /// Returns why no file of the table is merged now, if a consumer has still to read an update of it.
+    fn unread_update(&self) -> Result<Option<String>, EngineError> {
+        let (schema, table) = (self.files.schema.as_str(), self.files.table.as_str());
+        let (session, alias) = (self.session, self.location.write_alias());
+        let Some(after) = self.consumers.iter().map(|consumer| consumer.upto).min() else { return Ok(None) };
+        let tables = lake::live_tables(session, &alias)?;
+        let Some(live) = tables.iter().find(|live| live.schema == schema && live.name == table) else {
+            return Ok(None);
+        };
+        let changing = feed::changing_since(session, &alias, live.id, after)?;
+        let Some((consumer, unread)) = unread_changes(self.files, self.consumers, &changing) else { return Ok(None) };
+        let update = feed::first_update(session, &alias, (schema, table), &unread)?;
+        Ok(update.map(|snapshot: SnapshotId| {
+            format!(
+                "consumer {consumer} has not read the updates of snapshot {snapshot} yet, which merging would show it as new \
+                 rows; the next upkeep comes to it"
+            )
+        }))
+    }
+
     fn is_over(&self) -> bool {
         self.compaction.budget <= self.started.elapsed()
     }
@@ -230,14 +256,19 @@ impl TableWork<'_> {
 
 impl CompactedTable {
     /// Fills in what would be done.
-    fn expect(&mut self, files: &TableFiles, rewrites: bool) {
+    fn expect(&mut self, work: &TableWork<'_>, rewrites: bool) -> Result<(), EngineError> {
+        let files = work.files;
         let would = |before, after| Some(Compacted { files_before: before, files_after: after });
         if 0 < files.mergeable {
-            self.merged = would(files.mergeable, files.merge_groups);
+            match work.unread_update()? {
+                Some(reason) => self.left = Some(reason),
+                None => self.merged = would(files.mergeable, files.merge_groups),
+            }
         }
         if rewrites {
             self.rewritten = would(files.with_deletes, files.with_deletes);
         }
+        Ok(())
     }
 }
 
