@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, SanType};
 
 /// A certificate authority that nobody trusts unless told to.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ impl Authority {
     pub fn sign_for(&self, common_name: Option<&str>, uris: &[&str]) -> Identity {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("an address is a name");
+        // Without a name there is one by default.
+        params.distinguished_name = DistinguishedName::new();
         if let Some(name) = common_name {
             params.distinguished_name.push(DnType::CommonName, name);
         }
