@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use pintail_core::asset::Asset;
-use pintail_core::id::{AttemptId, RunId};
-use pintail_core::retention::{Ramp, RewriteRefused, TableFiles, may_rewrite};
+use pintail_core::id::{AttemptId, RunId, SnapshotId};
+use pintail_core::retention::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite, unread_changes};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Lease, LeaseAnswer, LeaseKey};
 use pintail_engine::lake::OWN_SCHEMA;
 use pintail_engine::lake::compact::{self, CompactTable, Compacted};
+use pintail_engine::lake::{self, feed};
 use pintail_engine::lane::Purpose;
 use pintail_engine::{EngineError, ErrorClass, Session};
 
-use super::consumers::Standing;
 use super::{At, SLOT, counting};
 use crate::pintail::{Pintail, RunnerError};
 
@@ -85,16 +85,23 @@ impl Need {
     }
 
     /// Returns what would be done.
-    pub fn expected(&self) -> Option<CompactedTable> {
+    pub fn expected(
+        &self,
+        place: (&Session, &str),
+        known: &[KnownConsumer],
+    ) -> Result<Option<CompactedTable>, EngineError> {
         let mut table = CompactedTable::new(self);
         let would = |before, after| Some(Compacted { files_before: before, files_after: after });
         if self.merges {
-            table.merged = would(self.files.mergeable, self.files.merge_groups);
+            match unread_update(place, &self.files, known)? {
+                Some(reason) => table.left = Some(reason),
+                None => table.merged = would(self.files.mergeable, self.files.merge_groups),
+            }
         }
         if self.rewrites {
             table.rewritten = would(self.files.with_deletes, self.files.with_deletes);
         }
-        table.is_worth_a_line().then_some(table)
+        Ok(table.is_worth_a_line().then_some(table))
     }
 }
 
@@ -102,12 +109,11 @@ impl Need {
 pub fn needs(
     (session, alias): (&Session, &str),
     compaction: Option<&Compaction>,
-    consumers: &[Standing],
-) -> Result<Vec<Need>, RunnerError> {
-    let known = Pintail::known_consumers((session, alias), consumers)?;
+    known: &[KnownConsumer],
+) -> Result<Vec<Need>, EngineError> {
     let threshold = compaction.and_then(|compaction| compaction.rewrite).unwrap_or(f64::INFINITY);
     let need = |files: TableFiles| {
-        let rewrite = may_rewrite(&files, &known, threshold);
+        let rewrite = may_rewrite(&files, known, threshold);
         let refused = rewrite.as_ref().err().map(|refused| refusal(&files, refused));
         let merges = compaction.is_some() && 0 < files.mergeable;
         Need { files, merges, rewrites: rewrite == Ok(true), refused }
@@ -124,6 +130,7 @@ impl Pintail {
         &self,
         at: &At<'_>,
         compaction: &Compaction,
+        known: &[KnownConsumer],
         needs: &[Need],
     ) -> Result<Vec<CompactedTable>, RunnerError> {
         let started = Instant::now();
@@ -131,7 +138,7 @@ impl Pintail {
         for need in needs {
             let mut table = CompactedTable::new(need);
             if need.is_due() {
-                let work = TableWork { at, compaction, files: &need.files, started };
+                let work = TableWork { at, compaction, files: &need.files, consumers: known, started };
                 self.compact_table(&work, need.rewrites, &mut table)?;
             }
             if table.is_worth_a_line() {
@@ -181,6 +188,10 @@ impl Pintail {
 
     fn merge_table(&self, work: &TableWork<'_>, table: &mut CompactedTable) -> Result<(), EngineError> {
         if work.files.mergeable == 0 {
+            return Ok(());
+        }
+        if let Some(reason) = unread_update((work.at.session, work.at.alias), work.files, work.consumers)? {
+            table.left = Some(reason);
             return Ok(());
         }
         let memory = self.project.project.config.run.memory_limit.0 / self.slots().max(1);
@@ -261,6 +272,7 @@ struct TableWork<'a> {
     at: &'a At<'a>,
     compaction: &'a Compaction,
     files: &'a TableFiles,
+    consumers: &'a [KnownConsumer],
     started: Instant,
 }
 
@@ -268,6 +280,29 @@ impl TableWork<'_> {
     fn is_over(&self) -> bool {
         self.compaction.budget <= self.started.elapsed()
     }
+}
+
+/// Returns why no file of a table is merged now, if a consumer has still to read an update of it.
+fn unread_update(
+    (session, alias): (&Session, &str),
+    files: &TableFiles,
+    consumers: &[KnownConsumer],
+) -> Result<Option<String>, EngineError> {
+    let (schema, table) = (files.schema.as_str(), files.table.as_str());
+    let Some(after) = consumers.iter().map(|consumer| consumer.upto).min() else { return Ok(None) };
+    let tables = lake::live_tables(session, alias)?;
+    let Some(live) = tables.iter().find(|live| live.schema == schema && live.name == table) else {
+        return Ok(None);
+    };
+    let changing = feed::changing_since(session, alias, live.id, after)?;
+    let Some((consumer, unread)) = unread_changes(files, consumers, &changing) else { return Ok(None) };
+    let update = feed::first_update(session, alias, (schema, table), &unread)?;
+    Ok(update.map(|snapshot: SnapshotId| {
+        format!(
+            "consumer {consumer} has not read the updates of snapshot {snapshot} yet, which merging would show it as new \
+             rows; the next upkeep comes to it"
+        )
+    }))
 }
 
 fn add(total: &mut Option<Compacted>, done: Compacted) {

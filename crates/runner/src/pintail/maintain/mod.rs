@@ -197,11 +197,13 @@ impl Pintail {
         at.go_on()?;
         let retired = self.retire(at)?;
         let frozen = self.freeze(at)?;
-        let needs = needs((session, alias), request.compaction.as_ref(), &frozen.consumers)?;
+        let known = Self::known_consumers((session, alias), &frozen.consumers)?;
+        let needs = needs((session, alias), request.compaction.as_ref(), &known)?;
         let mut report = report_of(at, &frozen)?;
         report.retired = retired;
         if request.dry_run {
-            report.compacted = needs.iter().filter_map(Need::expected).collect();
+            let expected = needs.iter().map(|need| need.expected((session, alias), &known));
+            report.compacted = expected.filter_map(Result::transpose).collect::<Result<_, _>>()?;
             return Ok(report);
         }
         let is_compacted = needs.iter().any(Need::is_due);
@@ -217,7 +219,7 @@ impl Pintail {
             None => Ok(()),
         };
         if let Some(compaction) = &request.compaction {
-            report.compacted = self.compact(at, compaction, &needs)?;
+            report.compacted = self.compact(at, compaction, &known, &needs)?;
         }
         if is_compacted {
             check("compaction")?;
