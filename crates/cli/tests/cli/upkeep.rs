@@ -118,7 +118,8 @@ UPDATE signals SET subject_bucket = 300;
 }
 
 fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    let bound = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    bound.expect("the system has a free port").to_string()
 }
 
 #[test]
