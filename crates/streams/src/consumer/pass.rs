@@ -240,7 +240,7 @@ impl<'a> Consumer<'a> {
         relation: &str,
         mut landed: Landed,
     ) -> Result<Pass, PassError> {
-        self.check_source()?;
+        self.check_source(None)?;
         self.prepare()?;
         let relation = self.of_shard(relation);
         let reads = self.decoder.reads();
