@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, UInt32Array}
 use indoc::formatdoc;
 use pintail_core::sql::{Literal, Relation, Statement};
 use pintail_engine::lake::OWN_SCHEMA;
-use pintail_engine::{EngineError, Session, WriteTransaction};
+use pintail_engine::{EngineError, Session, Stage, WriteTransaction};
 use sha2::{Digest as _, Sha256};
 
 use crate::writer::Writer;
@@ -54,31 +54,24 @@ pub fn relation(alias: &str) -> Relation {
     Relation::in_catalog(alias, OWN_SCHEMA, TABLE)
 }
 
-/// Letters that lie in a temp table of the writer's session, ready for a transaction.
+/// Letters that statements of the writer's session can read, ready for a transaction.
 #[derive(Debug)]
 pub struct StagedLetters {
-    count: usize,
+    /// `None` when there are none.
+    stage: Option<Stage>,
     positions: Option<(String, String)>,
 }
 
-/// Puts `letters` into a temp table; done before a transaction, since that writes one database.
+/// Makes `letters` readable for statements of `session`.
 pub fn stage(session: &Session, letters: &[DeadLetter]) -> Result<StagedLetters, EngineError> {
     let positions = || letters.iter().map(|letter| &letter.position);
     let positions = positions().min().cloned().zip(positions().max().cloned());
     if letters.is_empty() {
-        return Ok(StagedLetters { count: 0, positions });
+        return Ok(StagedLetters { stage: None, positions });
     }
-    let stage = Relation::temp(STAGE);
-    session.run(&Statement::new(
-        "make the stage of dead letters",
-        formatdoc! {"
-            CREATE OR REPLACE TEMP TABLE {stage} (
-              id VARCHAR, origin VARCHAR, position VARCHAR, part VARCHAR, reason VARCHAR, raw BLOB, decoder VARCHAR,
-              version UINTEGER
-            )"},
-    ))?;
-    session.append("stage the dead letters", &stage, [&batch(letters)])?;
-    Ok(StagedLetters { count: letters.len(), positions })
+    let batch = batch(letters);
+    let stage = session.stage("stage the dead letters", &Relation::temp(STAGE), &batch.schema(), &[batch])?;
+    Ok(StagedLetters { stage: Some(stage), positions })
 }
 
 fn batch(letters: &[DeadLetter]) -> RecordBatch {
@@ -102,8 +95,7 @@ fn batch(letters: &[DeadLetter]) -> RecordBatch {
 
 /// Writes staged letters in an open transaction, those that are not there yet; returns how many were new.
 pub fn write(transaction: &WriteTransaction<'_>, alias: &str, staged: &StagedLetters) -> Result<u64, EngineError> {
-    let Some((first, last)) = &staged.positions else { return Ok(0) };
-    debug_assert!(0 < staged.count, "letters have positions");
+    let Some((stage, (first, last))) = staged.stage.as_ref().zip(staged.positions.as_ref()) else { return Ok(0) };
     // The bounds let DuckLake leave out the files of other positions.
     transaction.run(&Statement::new(
         "write the dead letters",
@@ -116,7 +108,7 @@ pub fn write(transaction: &WriteTransaction<'_>, alias: &str, staged: &StagedLet
               WHERE d.position BETWEEN {first} AND {last} AND d.id = s.id
             )",
             table = relation(alias),
-            stage = Relation::temp(STAGE),
+            stage = stage.relation(),
             first = Literal::new(first),
             last = Literal::new(last),
         },
