@@ -6,9 +6,7 @@ use pintail_engine::lake::{self, OWN_SCHEMA};
 use pintail_engine::{EngineError, Session};
 
 use crate::consumer::table_of;
-
-/// What the names of cursor tables begin with.
-const PREFIX: &str = "cursor_";
+use crate::position::CURSOR;
 
 /// One cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +27,7 @@ pub fn cursors(session: &Session, alias: &str) -> Result<Vec<Cursor>, EngineErro
     let parts: Vec<String> = tables
         .iter()
         .filter(|table| table.schema == OWN_SCHEMA)
-        .filter_map(|table| Some((&table.name, table.name.strip_prefix(PREFIX)?)))
+        .filter_map(|table| Some((&table.name, table.name.strip_prefix(CURSOR)?)))
         .map(|(table, consumer)| {
             format!(
                 "SELECT {} AS consumer, TRY_CAST(position AS BIGINT) AS place, source, epoch_us(updated_at) AS updated FROM {}",

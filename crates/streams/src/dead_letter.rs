@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, UInt32Array};
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array};
 use indoc::formatdoc;
+use pintail_core::id::SnapshotId;
 use pintail_core::sql::{Literal, Relation, Statement};
-use pintail_engine::lake::OWN_SCHEMA;
+use pintail_engine::lake::{self, OWN_SCHEMA};
 use pintail_engine::{EngineError, Session, Stage, WriteTransaction};
 use sha2::{Digest as _, Sha256};
 
@@ -34,13 +35,34 @@ pub struct DeadLetter {
     pub raw: Vec<u8>,
     /// The decoder and its version.
     pub decoder: Option<(String, u32)>,
+    /// Which event it is about.
+    pub event: EventName,
+}
+
+/// How people name an event, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventName {
+    /// Its id.
+    pub id: Option<String>,
+    /// Who sent it.
+    pub source: Option<String>,
+    /// Whom it is about.
+    pub subject: Option<String>,
+    /// Its type.
+    pub event_type: Option<String>,
+    /// Its time, in microseconds since 1970 UTC.
+    pub time_micros: Option<i64>,
 }
 
 impl DeadLetter {
-    /// Returns the id: the same for the same part of the same bytes at the same place of the same origin.
+    /// Returns the id: the same for the same part of the same bytes of the same event at the same place of the same origin.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
-        for field in [&self.origin, &self.position, self.part.as_deref().unwrap_or_default()] {
+        let EventName { id, source, subject, .. } = &self.event;
+        let of_event = [id, source, subject].map(|field| field.as_deref().unwrap_or_default());
+        for field in
+            [&self.origin, &self.position, self.part.as_deref().unwrap_or_default()].into_iter().chain(of_event)
+        {
             hash.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
             hash.update(field.as_bytes());
         }
@@ -52,6 +74,34 @@ impl DeadLetter {
 /// Returns the table in the lake attached as `alias`.
 pub fn relation(alias: &str) -> Relation {
     Relation::in_catalog(alias, OWN_SCHEMA, TABLE)
+}
+
+/// The letters of one origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LettersOf {
+    /// Who could not take something in.
+    pub origin: String,
+    /// How many letters it wrote.
+    pub count: u64,
+    /// The newest snapshot that one of them is about.
+    pub newest: Option<SnapshotId>,
+}
+
+/// Returns how many letters there are of each origin in the lake attached as `alias`.
+pub fn by_origin(session: &Session, alias: &str) -> Result<Vec<LettersOf>, EngineError> {
+    if !lake::absent_names(session, alias, &[(OWN_SCHEMA, TABLE)])?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = formatdoc! {"
+        SELECT origin, count(*)::UBIGINT, max(TRY_CAST(regexp_extract(position, '^snapshot ([0-9]+)$', 1) AS BIGINT))
+        FROM {letters}
+        GROUP BY origin
+        ORDER BY origin",
+        letters = relation(alias),
+    };
+    session.rows("count the dead letters", &sql, |row| {
+        Ok(LettersOf { origin: row.get(0)?, count: row.get(1)?, newest: row.get::<_, Option<i64>>(2)?.map(SnapshotId) })
+    })
 }
 
 /// Letters that statements of the writer's session can read, ready for a transaction.
@@ -79,7 +129,8 @@ fn batch(letters: &[DeadLetter]) -> RecordBatch {
         Arc::new(letters.iter().map(get).collect::<StringArray>())
     };
     let versions = letters.iter().map(|letter| letter.decoder.as_ref().map(|(_, version)| *version));
-    let columns: [(&str, ArrayRef); 8] = [
+    let times: TimestampMicrosecondArray = letters.iter().map(|letter| letter.event.time_micros).collect();
+    let columns: [(&str, ArrayRef); 13] = [
         ("id", text(&|letter| Some(letter.id()))),
         ("origin", text(&|letter| Some(letter.origin.clone()))),
         ("position", text(&|letter| Some(letter.position.clone()))),
@@ -88,6 +139,11 @@ fn batch(letters: &[DeadLetter]) -> RecordBatch {
         ("raw", Arc::new(BinaryArray::from_iter_values(letters.iter().map(|letter| &letter.raw)))),
         ("decoder", text(&|letter| letter.decoder.as_ref().map(|(name, _)| name.clone()))),
         ("version", Arc::new(versions.collect::<UInt32Array>())),
+        ("event_id", text(&|letter| letter.event.id.clone())),
+        ("event_source", text(&|letter| letter.event.source.clone())),
+        ("subject", text(&|letter| letter.event.subject.clone())),
+        ("event_type", text(&|letter| letter.event.event_type.clone())),
+        ("event_time", Arc::new(times.with_timezone("UTC"))),
     ];
     let nullable = columns.map(|(name, column)| (name, column, true));
     RecordBatch::try_from_iter_with_nullable(nullable).expect("every column has one value per letter")
@@ -101,7 +157,7 @@ pub fn write(transaction: &WriteTransaction<'_>, alias: &str, staged: &StagedLet
         "write the dead letters",
         formatdoc! {"
             INSERT INTO {table} BY NAME
-            SELECT s.id, now() AS recorded_at, s.origin, s.position, s.part, s.reason, s.raw, s.decoder, s.version
+            SELECT now() AS recorded_at, s.*
             FROM (SELECT DISTINCT ON (id) * FROM {stage}) s
             WHERE NOT EXISTS (
               SELECT 1 FROM {table} d
@@ -122,7 +178,8 @@ pub fn prepare(writer: &Writer) -> Result<(), EngineError> {
         formatdoc! {"
             CREATE TABLE {table} (
               id VARCHAR, recorded_at TIMESTAMPTZ, origin VARCHAR, position VARCHAR, part VARCHAR, reason VARCHAR, raw BLOB,
-              decoder VARCHAR, version UINTEGER, replayed_at TIMESTAMPTZ
+              decoder VARCHAR, version UINTEGER, event_id VARCHAR, event_source VARCHAR, subject VARCHAR, event_type VARCHAR,
+              event_time TIMESTAMPTZ, replayed_at TIMESTAMPTZ
             )",
             table = relation(writer.alias()),
         },
@@ -143,6 +200,7 @@ mod tests {
             reason: "no id".into(),
             raw: b"{}".to_vec(),
             decoder: None,
+            event: EventName::default(),
         };
         let other_reason = DeadLetter { reason: "no subject".into(), ..letter.clone() };
         assert_eq!(letter.id(), other_reason.id());
@@ -151,6 +209,7 @@ mod tests {
             DeadLetter { position: "8".into(), ..letter.clone() },
             DeadLetter { part: Some("signals[0]".into()), ..letter.clone() },
             DeadLetter { raw: b"{ }".to_vec(), ..letter.clone() },
+            DeadLetter { event: EventName { id: Some("7".into()), ..EventName::default() }, ..letter.clone() },
         ] {
             assert_ne!(letter.id(), other.id(), "{other:?}");
         }

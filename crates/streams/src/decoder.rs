@@ -28,6 +28,11 @@ pub trait Decoder: Send + Sync {
     /// and the source's are among [`Self::reads`]: a replay takes out by them what an older version wrote.
     fn parent(&self) -> Vec<Parent>;
 
+    /// The columns of the source by which people name an event; those that are named are among [`Self::reads`].
+    fn event(&self) -> EventColumns {
+        EventColumns::default()
+    }
+
     /// Brings in what rows only point to, such as a payload in a blob store; the one place where a decoder does IO.
     ///
     /// Called once per part of a batch, before [`Self::decode`], which gets what this returns; columns may be added behind those of
@@ -81,6 +86,21 @@ pub struct Parent {
     pub target: String,
     /// Its name in the source.
     pub source: String,
+}
+
+/// Columns of a source in which an event says how it is named, for dead letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventColumns {
+    /// Its id.
+    pub id: Option<String>,
+    /// Who sent it.
+    pub source: Option<String>,
+    /// Whom it is about.
+    pub subject: Option<String>,
+    /// Its type.
+    pub event_type: Option<String>,
+    /// Its time.
+    pub time: Option<String>,
 }
 
 /// The columns by which a row is the same event, without a limit of time.

@@ -17,8 +17,8 @@ pub mod service;
 pub mod writer;
 
 pub use commit::{Commit, Outcome};
-pub use dead_letter::DeadLetter;
-pub use decoder::{Dead, Decoded, Decoder, Identity, Parent, ResolveError, Target};
+pub use dead_letter::{DeadLetter, EventName};
+pub use decoder::{Dead, Decoded, Decoder, EventColumns, Identity, Parent, ResolveError, Target};
 pub use position::{Move, Position, PositionTable};
 pub use rollup::{Drift, Healing, Rollup};
 pub use writer::Writer;

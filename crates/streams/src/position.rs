@@ -13,6 +13,12 @@ use pintail_engine::{EngineError, Session};
 
 use crate::writer::Writer;
 
+/// What the names of consumers' tables begin with.
+pub(crate) const CURSOR: &str = "cursor_";
+
+/// What the names of the tables of what feeds the lake begin with.
+pub(crate) const SOURCE: &str = "position_";
+
 /// Which position: its table's name in Pintail's own schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PositionTable(String);
@@ -20,12 +26,12 @@ pub struct PositionTable(String);
 impl PositionTable {
     /// Returns the cursor of a consumer, or of one of its shards when `consumer` names it, such as `decode.03`.
     pub fn cursor(consumer: &str) -> Self {
-        Self(format!("cursor_{consumer}"))
+        Self(format!("{CURSOR}{consumer}"))
     }
 
     /// Returns the position of what feeds the lake from outside, such as `http` or `kafka.orders`.
     pub fn source(source: &str) -> Self {
-        Self(format!("position_{source}"))
+        Self(format!("{SOURCE}{source}"))
     }
 
     /// Returns the table's name.

@@ -11,6 +11,17 @@ pub fn subject_bucket(subject: &str) -> i32 {
     i32::try_from(hash % BUCKETS).expect("a bucket is below 256")
 }
 
+/// Returns SQL for the bucket of the text that the SQL `subject` gives; slow, for whoever checks buckets.
+pub fn subject_bucket_sql(subject: &str) -> String {
+    format!(
+        "(list_reduce(
+            [2166136261::UBIGINT] || list_transform(
+                regexp_extract_all(hex(encode({subject})), '..'), _pt_byte -> ('0x' || _pt_byte)::UBIGINT),
+            (_pt_hash, _pt_byte) -> xor(_pt_hash, _pt_byte) * 16777619 % 4294967296
+        ) % {BUCKETS})::INTEGER"
+    )
+}
+
 /// A token of an ERC-721 contract, as a DID names it: `did:erc721:<chain>:<contract>:<token>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenDid<'a> {
@@ -49,6 +60,9 @@ impl<'a> TokenDid<'a> {
 
 #[cfg(test)]
 mod tests {
+    use pintail_core::sql::Literal;
+    use pintail_engine::{Instance, InstanceOptions};
+
     use super::*;
 
     #[test]
@@ -57,6 +71,17 @@ mod tests {
         assert_eq!(subject_bucket(""), 197);
         assert_eq!(subject_bucket(&format!("{did}:1")), 219);
         assert_eq!(subject_bucket(&format!("{did}:2")), 110);
+    }
+
+    #[test]
+    fn sql_comes_to_the_same_buckets() {
+        let instance = Instance::open(InstanceOptions::default()).unwrap();
+        let session = instance.session().unwrap();
+        for subject in ["", "a", "did:ethr:1:0x0aF", "Größe \u{1f697}\t"] {
+            let sql = format!("SELECT {}", subject_bucket_sql(&Literal::new(subject).to_string()));
+            let bucket: i32 = session.one("ask for the bucket", &sql, |row| row.get(0)).unwrap();
+            assert_eq!(bucket, subject_bucket(subject), "{subject}");
+        }
     }
 
     #[test]

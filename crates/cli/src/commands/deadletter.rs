@@ -13,7 +13,7 @@ use crate::environment::now;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::table::{Align, listing};
-use crate::render::text::{count, or_dash, thousands};
+use crate::render::text::{count, or_dash, rfc3339, thousands};
 
 /// So much of an id is shown, and tells it from others.
 const SHOWN: usize = 12;
@@ -159,6 +159,11 @@ fn show(args: &ShowArgs, parts: &Parts<'_>) -> Result<Exit, Failure> {
         ("where", letter.position.clone()),
         ("part", or_dash(letter.part.clone())),
         ("why", letter.reason.clone()),
+        ("event", or_dash(letter.event.id.clone())),
+        ("source", or_dash(letter.event.source.clone())),
+        ("subject", or_dash(letter.event.subject.clone())),
+        ("type", or_dash(letter.event.event_type.clone())),
+        ("time", or_dash(time_of(&letter))),
         ("replayed", or_dash(letter.replayed_at.clone())),
         ("bytes", thousands(letter.raw.len() as u64)),
     ];
@@ -219,6 +224,11 @@ fn only(parts: &Parts<'_>, id: &str) -> Result<Letter, Failure> {
     }
 }
 
+/// Returns the time of the letter's event.
+fn time_of(letter: &Letter) -> Option<String> {
+    letter.event.time_micros.and_then(chrono::DateTime::from_timestamp_micros).map(rfc3339)
+}
+
 fn shortened(id: &str) -> String {
     id.chars().take(SHOWN).collect()
 }
@@ -233,5 +243,12 @@ fn letter_json(letter: &Letter) -> Value {
         "reason": letter.reason,
         "raw": String::from_utf8_lossy(&letter.raw),
         "replayed_at": letter.replayed_at,
+        "event": {
+            "id": letter.event.id,
+            "source": letter.event.source,
+            "subject": letter.event.subject,
+            "type": letter.event.event_type,
+            "time": time_of(letter),
+        },
     })
 }

@@ -61,7 +61,56 @@ fn slices_whose_time_is_over_files_and_consumers_are_told() {
     expect![[r#"
         exit code 0
         --- stdout
-        lake main at snapshot 5: clean (files, rows, stamps, pins, consumers, decoded)
+        lake main at snapshot 5: clean (files, rows, partitions, stamps, pins, consumers, positions, leases, decoded, letters, blobs)
     "#]]
     .assert_eq(&text(&project, "audit"));
+}
+
+#[test]
+fn payloads_without_rows_and_rows_without_payloads_and_rows_of_wrong_buckets_are_findings() {
+    let project = Project::new(
+        r#"
+//- /pintail.toml
+[consumer.decode]
+decoder = "cloudevents-default"
+source = "ducklake://main/raw_events"
+//- /pipelines/raw_events.sql
+-- materialize manual ducklake://main/raw_events
+CREATE TABLE raw_events (
+  subject VARCHAR, "time" TIMESTAMPTZ, type VARCHAR, id VARCHAR, source VARCHAR, producer VARCHAR,
+  data_content_type VARCHAR, data_version VARCHAR, extras VARCHAR, data VARCHAR, data_base64 BLOB,
+  data_index_key VARCHAR, voids_id VARCHAR
+);
+INSERT INTO raw_events BY NAME
+SELECT 'car' AS subject, now() AS "time", 'dimo.status' AS type, 'e' AS id, '{}' AS extras, '' AS data,
+       'cloudevent/blobs/car/2026/01/01/1' AS data_index_key;
+INSERT INTO raw_events BY NAME
+SELECT 'car' AS subject, now() AS "time", 'dimo.status' AS type, 'odd' AS id, '{}' AS extras, 'no JSON' AS data;
+//- /pipelines/wrong.sql
+-- materialize manual ducklake://main/signals
+UPDATE signals SET subject_bucket = 300;
+"#,
+    );
+    let signal = r#"{"signals":[{"name":"speed","timestamp":"2026-06-01T00:00:00Z","value":7}]}"#;
+    project.write(".pintail/blobs/cloudevent/blobs/car/2026/01/01/1", signal);
+    pintail(&project).words("run --select raw_events").run().expect_ok();
+    pintail(&project).words("consume run").run().expect_ok();
+    pintail(&project).words("audit").run().expect_ok();
+    project.write(".pintail/blobs/cloudevent/blobs/car/2026/01/01/2", signal);
+    project.write(".pintail/blobs/cloudevent/blobs/car/9999/01/01/3", signal);
+    std::fs::remove_file(project.place(".pintail/blobs/cloudevent/blobs/car/2026/01/01/1")).expect("it was written");
+    let rename =
+        "-- materialize manual ducklake://main/raw_events\nUPDATE raw_events SET id = 'another' WHERE id = 'odd'";
+    project.write("pipelines/raw_events.sql", rename);
+    pintail(&project).words("run --force").run().expect_ok();
+    expect![[r#"
+        exit code 1
+        --- stdout
+        lake main at snapshot 13: 5 findings (files, rows, partitions, stamps, pins, consumers, positions, leases, decoded, letters, blobs)
+          decoded: signals_latest: 1 rows with other values than its base gives
+          decoded: signals: 1 rows of another bucket than their subject's, which queries that name it do not find: somebody else has written them
+          letters: consumer decode: 1 dead letters whose event is not in the source: it has gone from there, and cannot be decoded again
+          blobs: main.raw_events: 1 payloads that rows name and that are not in the store: bring them back from a copy of it
+          blobs: main.raw_events: 1 payloads of more than two days ago that no row names: their events never came into the lake, or have gone from it
+    "#]].assert_eq(&text(&project, "audit"));
 }

@@ -46,6 +46,23 @@ pub enum LeaseAnswer {
     Held(LeaseHolder),
 }
 
+/// A lease that somebody holds, for people.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct HeldLease {
+    /// What is leased: an asset, or `consumer <name>`.
+    pub asset: String,
+    /// The slice; `None` for the whole.
+    pub partition: Option<String>,
+    /// The fencing token.
+    pub token: i64,
+    /// The process that holds it, as it announced itself.
+    pub owner: String,
+    /// Its process id, on its own machine.
+    pub process: i64,
+    /// Since when, in microseconds since 1970 UTC.
+    pub since_micros: i64,
+}
+
 #[derive(sqlx::FromRow)]
 struct LeaseRow {
     token: i64,
@@ -116,6 +133,26 @@ impl Guard {
             tx.commit().await?;
             Ok(LeaseAnswer::Granted(Lease { key: key.clone(), token }))
         })
+    }
+
+    /// Returns the leases of the living, by token, and the last token that was given.
+    pub async fn leases(&self) -> Result<(Vec<HeldLease>, i64), GuardError> {
+        let failed = self.database("list the leases");
+        self.forget_the_dead().await?;
+        let list = format!(
+            "SELECT asset, partition, token, owner, process, since_micros FROM {} ORDER BY token",
+            self.table("lease")
+        );
+        let last = format!("SELECT last FROM {}", self.table("token"));
+        let ask = || async {
+            on_pool!(&self.database, |pool| {
+                let leases = sqlx::query_as(sqlx::AssertSqlSafe(list.clone())).fetch_all(pool).await?;
+                // Asked for afterwards: tokens only grow, so every listed one is at most this.
+                let last: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(last.clone())).fetch_one(pool).await?;
+                Ok((leases, last))
+            })
+        };
+        self.patiently(ask).await.map_err(failed)
     }
 
     /// Returns who holds the whole of `asset`, if somebody living does, without asking for it.

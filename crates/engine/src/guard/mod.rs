@@ -23,7 +23,7 @@ use backon::Retryable as _;
 
 pub use foreign::PassedConsumer;
 pub use leader::Leader;
-pub use lease::{Lease, LeaseAnswer, LeaseHolder, LeaseKey};
+pub use lease::{HeldLease, Lease, LeaseAnswer, LeaseHolder, LeaseKey};
 pub use pin::{Pin, PinId, PinKind};
 pub use presence::{OwnerId, Presence};
 pub use progress::ConsumerProgress;

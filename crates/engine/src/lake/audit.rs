@@ -1,15 +1,21 @@
-//! What a lake's catalog says, held against what its files say: files that are gone, tables that count otherwise.
+//! What a lake's catalog says, held against what its files say: files that are gone, tables that count otherwise, rows in the
+//! files of other partitions.
 //!
 //! It only reads, and what it finds may be a commit that came meanwhile: the caller asks again before it says so. Nothing is
 //! mended here.
 
+mod partitions;
+
 use std::collections::BTreeSet;
 
+use pintail_core::id::SnapshotId;
 use pintail_core::sql::{Literal, Relation};
 
 use super::metadata;
 use crate::error::EngineError;
 use crate::session::Session;
+
+pub use partitions::{Misplaced, misplaced_rows};
 
 /// A file that some snapshot shows and that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +66,8 @@ pub fn missing_files(session: &Session, alias: &str) -> Result<Vec<MissingFile>,
     Ok(missing)
 }
 
-/// Makes a path mean itself where globs are read.
-fn escape_glob(path: &str) -> String {
+/// Returns `path` as a glob that means nothing but itself.
+pub fn escape_glob(path: &str) -> String {
     path.chars().fold(String::new(), |mut text, c| {
         match c {
             '*' | '?' | '[' => text.extend(['[', c, ']']),
@@ -137,6 +143,41 @@ pub fn miscounted(session: &Session, alias: &str) -> Result<Vec<Miscounted>, Eng
         }
     }
     Ok(wrong)
+}
+
+/// Who wrote the newest file of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastWriter {
+    /// The table.
+    pub table: String,
+    /// The commit.
+    pub snapshot: SnapshotId,
+    /// What it says of itself; the outer `None` when it has expired, the inner when it says nothing.
+    pub extra_info: Option<Option<String>>,
+}
+
+/// Returns who wrote the newest file of each table of `schema` that has one.
+pub fn last_writers(session: &Session, alias: &str, schema: &str) -> Result<Vec<LastWriter>, EngineError> {
+    let sql = format!(
+        "SELECT newest.table_name, newest.snapshot, c.snapshot_id IS NOT NULL, c.commit_extra_info
+         FROM (SELECT t.table_name, max(f.begin_snapshot) AS snapshot
+               FROM {metadata}.ducklake_data_file f
+               JOIN {metadata}.ducklake_table t ON t.table_id = f.table_id AND t.end_snapshot IS NULL
+               JOIN {metadata}.ducklake_schema s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
+               WHERE f.end_snapshot IS NULL AND s.schema_name = {schema} GROUP BY t.table_name) AS newest
+         LEFT JOIN {metadata}.ducklake_snapshot_changes c ON c.snapshot_id = newest.snapshot
+         ORDER BY ALL",
+        metadata = metadata(alias),
+        schema = Literal::new(schema)
+    );
+    session.rows("read who wrote the tables", &sql, |row| {
+        let (is_there, extra_info): (bool, Option<String>) = (row.get(2)?, row.get(3)?);
+        Ok(LastWriter {
+            table: row.get(0)?,
+            snapshot: SnapshotId(row.get(1)?),
+            extra_info: is_there.then_some(extra_info),
+        })
+    })
 }
 
 #[cfg(test)]

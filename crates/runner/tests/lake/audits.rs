@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use pintail_core::id::{LakeName, SnapshotId};
-use pintail_engine::guard::{ConsumerProgress, Guard};
+use pintail_core::id::{LakeName, RunId, SnapshotId};
+use pintail_engine::fault::Faults;
+use pintail_engine::guard::{ConsumerProgress, Guard, LeaseAnswer, LeaseKey};
 use pintail_runner::Pintail;
-use pintail_runner::pintail::{PlanRequest, Question};
-
+use pintail_runner::pintail::{Check, PlanRequest, Question};
+use pintail_streams::commit::begin_at;
+use pintail_streams::{PositionTable, Writer, dead_letter};
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::harness::{Folder, foreign, run};
+use crate::harness::{Folder, facts, foreign, options, query, run};
 
 const TWO: &str = "//- pipelines/a.sql
 -- materialize ducklake://main/a
@@ -29,7 +31,7 @@ fn made() -> (Folder, Pintail) {
 /// One line for each finding: its check, its place, and its first words.
 fn findings(pintail: &Pintail) -> Vec<String> {
     let audit = pintail.audit(None, &|_, _| Vec::new()).unwrap().remove(0);
-    assert_eq!(audit.checks, ["files", "rows", "stamps", "pins", "consumers", "decoded"]);
+    assert_eq!(audit.checks, Check::ALL.map(Check::word));
     let words = |message: &str| message.split([':', ';']).next().unwrap_or_default().to_owned();
     audit.findings.iter().map(|found| format!("{} {}: {}", found.check, found.place, words(&found.message))).collect()
 }
@@ -69,6 +71,7 @@ fn a_file_that_is_gone_is_found_and_the_table_that_cannot_be_read_any_more() {
 fn a_question_that_has_no_answer_is_a_finding_and_the_others_are_asked() {
     let (_folder, pintail) = made();
     let ask = |query: &str| Question {
+        check: Check::Decoded,
         place: "a".to_owned(),
         counted: "rows too many".to_owned(),
         query: query.to_owned(),
@@ -117,9 +120,10 @@ fn consumers_and_pins_outside_the_snapshots_are_found() {
     pintail.block_on(guard.report_progress(&consumer)).unwrap();
     pintail.block_on(guard.hold(SnapshotId(2_000), "anna", "the audit", 0, None)).unwrap();
     let found = findings(&pintail);
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("pins pin ") && found[0].contains("snapshot 2000, which anna holds"), "{found:?}");
     assert!(found[1].starts_with("consumers lost: it has read up to snapshot 1000"), "{found:?}");
+    assert!(found[2].starts_with("consumers lost: the guard knows that it has read up to snapshot 1000"), "{found:?}");
 }
 
 #[test]
@@ -142,4 +146,106 @@ fn health_counts_files_and_says_what_deserves_attention() {
     assert!(health.attention[0].starts_with("expiry has passed consumer lost, which had read up to snapshot 0"));
     assert!(health.attention[1].starts_with("consumer decode has been silent for 180 min"), "{:?}", health.attention);
     assert!(health.consumers[0].1.is_some(), "it has not read everything");
+}
+
+/// A lake with a consumer of `d` that has read everything, and with dead letters of its.
+fn streamed() -> (Folder, Pintail, Guard) {
+    let (folder, pintail) = made();
+    foreign(&pintail, "CREATE TABLE d AS SELECT 1 AS i");
+    let lake = pintail.lakes().values().next().unwrap();
+    let writer = Writer::open(lake, options(&pintail), Faults::default()).unwrap();
+    dead_letter::prepare(&writer).unwrap();
+    let source = format!("ducklake://main/d#{}", facts(&pintail, "d").id.0);
+    begin_at(&writer, "consumer c", &PositionTable::cursor("c"), "1", &source).unwrap();
+    begin_at(&writer, "sink log", &PositionTable::source("log"), "0", "a log").unwrap();
+    drop(writer);
+    foreign(
+        &pintail,
+        "INSERT INTO _pintail.dead_letters (id, origin, position) VALUES ('1', 'consumer c', 'snapshot 2')",
+    );
+    let guard = pintail.block_on(Guard::open(lake)).unwrap();
+    report(&pintail, &guard, "c", 1);
+    (folder, pintail, guard)
+}
+
+fn report(pintail: &Pintail, guard: &Guard, consumer: &str, at: i64) {
+    let row = ConsumerProgress::new(consumer, SnapshotId(at), chrono::Utc::now().timestamp_micros());
+    pintail.block_on(guard.set_progress(&row)).unwrap();
+}
+
+fn head(pintail: &Pintail) -> i64 {
+    query(pintail, "SELECT max(snapshot_id) FROM lake.snapshots()", None)[0].parse().unwrap()
+}
+
+#[test]
+fn each_fault_of_a_stream_is_found_where_it_is_and_is_gone_when_it_is_mended() {
+    let (_folder, pintail, guard) = streamed();
+    assert_eq!(findings(&pintail), Vec::<String>::new());
+    let starts = |expected: &[&str]| {
+        let found = findings(&pintail);
+        let is_as_expected = found.len() == expected.len()
+            && found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected));
+        assert!(is_as_expected, "{found:#?} instead of {expected:#?}");
+    };
+
+    // The guard is further than the cursor, over rows that were never read.
+    let before = head(&pintail);
+    report(&pintail, &guard, "c", before);
+    starts(&["consumers c: the guard says that it has read up to snapshot"]);
+    report(&pintail, &guard, "c", 1);
+    pintail.block_on(guard.forget_consumer("c")).unwrap();
+    starts(&["consumers c: its cursor is at snapshot 1, and the guard does not know it"]);
+    report(&pintail, &guard, "c", 1);
+
+    // A row that somebody else has written, in the future and with a token that nobody was given.
+    foreign(&pintail, "UPDATE _pintail.cursor_c SET token = 900");
+    starts(&[
+        "positions cursor_c: somebody else has written it at",
+        "leases consumer c: token 900 has written it, and the guard has given",
+    ]);
+    let key = LeaseKey { asset: "consumer c".to_owned(), partition: None };
+    let an_hour = chrono::Utc::now().timestamp_micros() + 3_600_000_000;
+    let LeaseAnswer::Granted(lease) = pintail.block_on(guard.try_lease(&key, &RunId("r".to_owned()), an_hour)).unwrap()
+    else {
+        panic!("nobody has it")
+    };
+    let found = findings(&pintail);
+    assert!(found[1].starts_with("leases consumer c: process ") && found[1].contains(" took it at "), "{found:#?}");
+    assert!(found[2].contains("and token 900 has written since"), "{found:#?}");
+    pintail.block_on(guard.release(&lease)).unwrap();
+    foreign(&pintail, "DELETE FROM _pintail.position_log");
+    foreign(&pintail, "DROP TABLE _pintail.cursor_c");
+    starts(&[
+        "consumers c: the guard knows that it has read up to snapshot 1",
+        "positions position_log: it holds 0 rows instead of one",
+        "letters consumer c: the lake has 1 dead letters of it, and no cursor",
+    ]);
+}
+
+#[test]
+fn rows_in_files_of_another_partition_are_found_and_no_others() {
+    let (folder, pintail) = made();
+    foreign(&pintail, "CREATE TABLE p (s VARCHAR, d DATE, f DOUBLE, b BOOLEAN, made TIMESTAMPTZ)");
+    foreign(
+        &pintail,
+        "ALTER TABLE p SET PARTITIONED BY (s, d, f, b, year(made), month(made), day(made), hour(made), bucket(4, s))",
+    );
+    foreign(
+        &pintail,
+        "INSERT INTO p VALUES ('a', '2026-01-31', 0.1, true, '2026-12-31 23:59:59.999Z'), (NULL, NULL, NULL, NULL, NULL),
+         ('', '0044-03-15', 1e300, false, '1969-12-31 23:00:00+02')",
+    );
+    foreign(&pintail, "ALTER TABLE p SET PARTITIONED BY (d)");
+    foreign(&pintail, "INSERT INTO p SELECT * FROM p");
+    assert_eq!(findings(&pintail), Vec::<String>::new());
+    let metadata = format!("__ducklake_metadata_{}", pintail.lakes().values().next().unwrap().write_alias());
+    foreign(
+        &pintail,
+        &format!(
+            "UPDATE {metadata}.ducklake_file_partition_value SET partition_value = '2027' WHERE partition_value = '2026'"
+        ),
+    );
+    let found = findings(&folder.open());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("partitions main.p: 1 rows lie in files of another partition, such as"), "{found:?}");
 }

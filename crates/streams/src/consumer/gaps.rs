@@ -7,7 +7,7 @@ use super::observe::Observation;
 use super::outcome::{Landed, Pass, PassError};
 use super::pass::Consumer;
 use crate::commit::{Commit, Outcome, commit};
-use crate::dead_letter::{self, DeadLetter};
+use crate::dead_letter::{self, DeadLetter, EventName};
 use crate::position::{Move, Position};
 
 impl Consumer<'_> {
@@ -41,6 +41,7 @@ impl Consumer<'_> {
             ),
             raw: Vec::new(),
             decoder: None,
+            event: EventName::default(),
         };
         let staged = dead_letter::stage(self.writer.session(), &[letter])?;
         let permit = passage.permit(Part::Last, self.token());

@@ -10,6 +10,7 @@ mod gaps;
 mod heal;
 mod in_place;
 mod lease;
+mod letters;
 mod observe;
 mod outcome;
 mod pass;

@@ -1,17 +1,14 @@
-//! What a consumer tells: its progress to the lake's guard, its counts and its lag to whoever measures, its dead letters.
+//! What a consumer tells: its progress to the lake's guard, its counts and its lag to whoever measures.
 
 use pintail_core::id::SnapshotId;
 use pintail_core::stream::Touch;
 use pintail_engine::EngineError;
 use pintail_engine::fault::FaultPoint;
 
-use super::decoding::DecodedWindow;
 use super::observe::Observation;
 use super::outcome::Landed;
 use super::pass::Consumer;
-use super::read::Window;
 use super::write::Written;
-use crate::dead_letter::DeadLetter;
 
 /// How often progress is told while there is work, and when there is none.
 const REPORT_MICROS: (i64, i64) = (5_000_000, 60_000_000);
@@ -39,22 +36,6 @@ impl Consumer<'_> {
         self.reported = Some(progress);
         self.writer.faults().reach(FaultPoint::Remembered);
         Ok(())
-    }
-
-    /// Returns the letters of what could not be decoded.
-    pub(super) fn letters_of(&self, window: &Window, decoded: &DecodedWindow) -> Vec<DeadLetter> {
-        let letter = |(batch, dead): &(usize, crate::decoder::Dead)| {
-            let snapshot = window.snapshots.get(*batch).and_then(|rows| rows.get(dead.row));
-            DeadLetter {
-                origin: self.by(),
-                position: snapshot.map_or_else(|| "unknown".to_owned(), |snapshot| format!("snapshot {snapshot}")),
-                part: dead.part.clone(),
-                reason: dead.reason.clone(),
-                raw: dead.raw.clone(),
-                decoder: Some((self.decoder.name().to_owned(), self.decoder.version())),
-            }
-        };
-        decoded.dead.iter().map(letter).collect()
     }
 
     /// Counts a window that is committed.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pintail_core::sql::Statement;
 use pintail_engine::EngineError;
 use pintail_streams::commit::{begin_at, commit};
-use pintail_streams::dead_letter::{self, DeadLetter};
+use pintail_streams::dead_letter::{self, DeadLetter, EventName};
 use pintail_streams::{Commit, Move, Outcome, PositionTable, Writer, position};
 
 use crate::harness::{Lake, On, foreign, on_both, rows};
@@ -125,6 +125,7 @@ fn a_letter_that_is_written_again_is_there_once(on: On) {
         reason: "it's odd".to_owned(),
         raw: raw.to_vec(),
         decoder: Some(("odd".to_owned(), 3)),
+        event: EventName::default(),
     };
     let write = |letters: &[DeadLetter], from: &str, to: &str| {
         let staged = dead_letter::stage(writer.session(), letters).unwrap();

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::datatypes::TimestampMicrosecondType;
 use pintail_core::schema::{Column, Schema};
 use pintail_core::sql::Statement;
-use pintail_streams::{Dead, Decoded, Decoder, Identity, Parent, ResolveError, Rollup, Target};
+use pintail_streams::{Dead, Decoded, Decoder, EventColumns, Identity, Parent, ResolveError, Rollup, Target};
 
 /// The source: what the decoder reads, and a column more.
 pub const SOURCE: &str =
@@ -72,6 +72,11 @@ impl Decoder for Pairs {
 
     fn parent(&self) -> Vec<Parent> {
         ["subject", "id"].map(|name| Parent { target: name.to_owned(), source: name.to_owned() }).into()
+    }
+
+    fn event(&self) -> EventColumns {
+        let column = |name: &str| Some(name.to_owned());
+        EventColumns { id: column("id"), subject: column("subject"), time: column("time"), ..EventColumns::default() }
     }
 
     fn resolve(&self, batch: RecordBatch) -> Result<RecordBatch, ResolveError> {

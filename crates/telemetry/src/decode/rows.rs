@@ -11,9 +11,9 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::blobs;
 
-/// The columns that are read, of the thirteen that there are.
-pub const READS: [&str; 9] =
-    ["subject", "type", "id", "source", "producer", "data_version", "data", "data_base64", "data_index_key"];
+/// The columns that are read, of the thirteen that there are; `time` only to name an event that cannot be decoded.
+pub const READS: [&str; 10] =
+    ["subject", "time", "type", "id", "source", "producer", "data_version", "data", "data_base64", "data_index_key"];
 
 /// Base64 as people write it, with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(

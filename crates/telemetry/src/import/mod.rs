@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pintail_engine::{EngineError, InstanceOptions};
-use pintail_streams::dead_letter::DeadLetter;
+use pintail_streams::dead_letter::{DeadLetter, EventName};
 use pintail_streams::{PositionTable, Writer};
 
 use crate::cloudevents::{EventError, from_json};
@@ -205,6 +205,7 @@ impl Import {
                 reason: error.to_string(),
                 raw: record.text.to_vec(),
                 decoder: None,
+                event: EventName::default(),
             }),
         }
     }

@@ -7,7 +7,7 @@ use indoc::formatdoc;
 use pintail_core::sql::{Literal, Statement};
 use pintail_engine::EngineError;
 use pintail_engine::lake::OWN_SCHEMA;
-use pintail_streams::dead_letter;
+use pintail_streams::dead_letter::{self, EventName};
 use pintail_streams::{PositionTable, Writer};
 
 use crate::cloudevents::from_json;
@@ -37,6 +37,8 @@ pub struct Letter {
     pub raw: Vec<u8>,
     /// When it was replayed, RFC 3339.
     pub replayed_at: Option<String>,
+    /// The event that it is about, as far as it is known.
+    pub event: EventName,
 }
 
 /// Which letters.
@@ -90,7 +92,8 @@ pub fn list(writer: &Writer, filter: &LetterFilter) -> Result<Vec<Letter>, Engin
     let limit = filter.limit.map_or_else(String::new, |limit| format!("LIMIT {limit}"));
     let sql = formatdoc! {"
         SELECT id, strftime(recorded_at, '%Y-%m-%dT%H:%M:%SZ'), origin, position, part, reason, raw,
-               strftime(replayed_at, '%Y-%m-%dT%H:%M:%SZ')
+               strftime(replayed_at, '%Y-%m-%dT%H:%M:%SZ'), event_id, event_source, subject, event_type,
+               epoch_us(event_time)
         FROM {table}
         WHERE {conditions}
         ORDER BY recorded_at DESC, position, part
@@ -108,6 +111,13 @@ pub fn list(writer: &Writer, filter: &LetterFilter) -> Result<Vec<Letter>, Engin
             reason: row.get(5)?,
             raw: row.get(6)?,
             replayed_at: row.get(7)?,
+            event: EventName {
+                id: row.get(8)?,
+                source: row.get(9)?,
+                subject: row.get(10)?,
+                event_type: row.get(11)?,
+                time_micros: row.get(12)?,
+            },
         })
     })
 }

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pintail_engine::fault::FaultPoint;
-use pintail_streams::dead_letter::DeadLetter;
+use pintail_streams::dead_letter::{DeadLetter, EventName};
 use pintail_streams::{PositionTable, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -180,7 +180,15 @@ impl LogSink {
     }
 
     fn letter(&self, position: String, part: Option<String>, reason: String, raw: Vec<u8>) -> DeadLetter {
-        DeadLetter { origin: self.sink.name().origin.clone(), position, part, reason, raw, decoder: None }
+        DeadLetter {
+            origin: self.sink.name().origin.clone(),
+            position,
+            part,
+            reason,
+            raw,
+            decoder: None,
+            event: EventName::default(),
+        }
     }
 
     /// Lands what comes until `stop` says so, and then the rest. It ends by itself only when going on would be wrong:

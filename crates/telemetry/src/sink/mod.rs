@@ -19,13 +19,14 @@ use pintail_core::id::SnapshotId;
 use pintail_core::sql::{Relation, Statement};
 use pintail_engine::batches::PLACE;
 use pintail_engine::{EngineError, WriteTransaction};
-use pintail_streams::dead_letter::{self, DeadLetter, StagedLetters};
+use pintail_streams::dead_letter::{self, DeadLetter, EventName, StagedLetters};
 use pintail_streams::{Commit, Move, Outcome, PositionTable, Writer, commit, position};
 
 pub use decide::{Due, FlushPolicy, due};
 pub use isolate::{Diagnosis, isolate};
 pub use log_sink::{LakeState, LogSink, LogSinkError, SinkStatus};
 
+use crate::cloudevents::{Event, EventTime};
 use crate::log::Arrival;
 use crate::raw::{self, LayoutError, RawTable};
 
@@ -172,6 +173,7 @@ impl Sink {
                         reason,
                         raw: batch.arrivals[row].event.to_json().into_bytes(),
                         decoder: None,
+                        event: name_of(&batch.arrivals[row].event),
                     }));
                     letters = dead_letter::stage(self.writer.session(), &batch.letters).map_err(refused)?;
                     continue;
@@ -262,6 +264,17 @@ fn condition_without(rows: &[usize]) -> String {
     }
     let numbers: Vec<String> = rows.iter().map(ToString::to_string).collect();
     format!("\nWHERE {PLACE} NOT IN ({})", numbers.join(", "))
+}
+
+/// Returns how people name `event`.
+fn name_of(event: &Event) -> EventName {
+    EventName {
+        id: Some(event.id.clone()),
+        source: Some(event.source.clone()),
+        subject: event.subject.clone(),
+        event_type: Some(event.kind.clone()),
+        time_micros: event.time.map(EventTime::micros),
+    }
 }
 
 fn is_about_rows(error: &EngineError) -> bool {

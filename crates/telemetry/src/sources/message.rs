@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pintail_streams::dead_letter::DeadLetter;
+use pintail_streams::dead_letter::{DeadLetter, EventName};
 
 use crate::cloudevents::{Attributes, Event, EventError, Payload, from_batch, from_binary, from_json};
 use crate::log::Arrival;
@@ -53,6 +53,7 @@ pub(super) fn take(batch: &mut Batch, origin: &str, message: &Message<'_>, recei
         reason,
         raw: raw.to_vec(),
         decoder: None,
+        event: EventName::default(),
     };
     let event = |batch: &mut Batch, event: Event, position: String| {
         batch.arrivals.push(Arrival { event, received_micros });
@@ -90,6 +91,7 @@ pub(super) fn give_up(batch: &mut Batch, origin: &str, message: &Message<'_>, de
         ),
         raw: message.whole().into_owned(),
         decoder: None,
+        event: EventName::default(),
     });
 }
 

@@ -56,10 +56,12 @@ fn decode_a_bit_of_everything(lake: &Lake) {
         "car-1 | safety.collision | [front] | cloudevents-default | 1\n"
     );
     expect![[r#"
-        signals[1] | unknown signal `sped`; did you mean `speed`? | {"name": "sped", "timestamp": "2026-01-02T03:04:05Z", "value": 1}
-        - | expected a JSON object: expected ident at line 1 column 14 | {"signals": nonsense}
+        signals[1] | unknown signal `sped`; did you mean `speed`? | {"name": "sped", "timestamp": "2026-01-02T03:04:05Z", "value": 1} | e2 | source | car-1 | dimo.status | 2026-01-02 03:04:05+00:00
+        - | expected a JSON object: expected ident at line 1 column 14 | {"signals": nonsense} | e5 | source | car-2 | dimo.status | 2026-01-02 03:04:05+00:00
     "#]]
-    .assert_eq(&lake.rows("SELECT part, reason, decode(raw) FROM _pintail.dead_letters ORDER BY part NULLS LAST"));
+    .assert_eq(&lake.rows(
+        "SELECT part, reason, decode(raw), event_id, event_source, subject, event_type, event_time
+         FROM _pintail.dead_letters ORDER BY part NULLS LAST"));
     lake.check(&*decoder, 1);
 }
 

@@ -7,7 +7,7 @@ use arrow::compute::concat_batches;
 use chrono::{DateTime, Utc};
 use expect_test::expect;
 use pintail_streams::consumer::{Consumer, Existing, Landed, Range, Spec};
-use pintail_streams::{Decoded, Decoder, Parent, ResolveError, Target};
+use pintail_streams::{Decoded, Decoder, EventColumns, Parent, ResolveError, Target};
 use pintail_telemetry::decode::{CloudEventsDefault, DecoderOptions};
 
 use super::harness::*;
@@ -34,6 +34,10 @@ impl Decoder for Mistaken {
 
     fn parent(&self) -> Vec<Parent> {
         self.0.parent()
+    }
+
+    fn event(&self) -> EventColumns {
+        self.0.event()
     }
 
     fn resolve(&self, batch: RecordBatch) -> Result<RecordBatch, ResolveError> {

@@ -1,5 +1,6 @@
 //! `audit`: every invariant of a lake that can be checked while it is in use.
 
+mod blobs;
 mod decoded;
 
 use clap::Args;
@@ -18,10 +19,12 @@ Examples:
   pintail audit           every lake of the project
   pintail audit main --json
 
-Checked are the files that any snapshot shows, the rows of each table against the catalog, the store
-against what the commits say, pins and consumers against the snapshots that are there, and what the
-consumers of pintail.toml have written: no row twice, each with its raw event, each summary equal to
-its rows. Every table is scanned. Nothing is mended; exit code 1 when something is not as it must be.")]
+Checked are the files that any snapshot shows, the rows of each table against the catalog and against
+their partitions, the store against what the commits say, pins, consumers, positions and leases
+against the snapshots and the commits that are there, dead letters, payloads outside the lake, and
+what the consumers of pintail.toml have written: no row twice, each with its raw event and in its
+bucket, each summary equal to its rows. Every table is scanned. Nothing is mended; exit code 1 when
+something is not as it must be.")]
 pub struct AuditArgs {
     /// One lake; otherwise all
     lake: Option<String>,
@@ -31,7 +34,11 @@ pub struct AuditArgs {
 pub fn run(args: &AuditArgs, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
     let consumers = decoded::consumers(&pintail)?;
-    let questions = |lake: &_, alias: &str| decoded::questions(&consumers, lake, alias);
+    let questions = |lake: &_, alias: &str| {
+        let mut questions = decoded::questions(&consumers, lake, alias);
+        questions.extend(blobs::questions(&pintail, lake, alias));
+        questions
+    };
     let audits = pintail.audit(args.lake.as_deref(), &questions)?;
     match app.terminal.is_json {
         true => app.terminal.json(&json!({"lakes": audits.iter().map(audit_json).collect::<Vec<_>>()})),

@@ -17,8 +17,8 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A range is of time, `[from, to)`, by the source's column `time` (or `time_column` in pintail.toml), or
-of snapshots, `(from, to]`. A moment is a day, or a time to the minute or the second. What is read is the table as it is now. The cursor stays where it is, and a
-consumer that runs meanwhile goes on.")]
+of snapshots, `(from, to]`. A moment is a day, or a time to the minute or the second. What is read is the
+table as it is now. The cursor stays where it is, and a consumer that runs meanwhile goes on.")]
 pub struct RereadArgs {
     /// The consumer
     name: String,

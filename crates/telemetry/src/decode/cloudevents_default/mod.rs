@@ -10,7 +10,7 @@
 
 use arrow::array::RecordBatch;
 use metrics::counter;
-use pintail_streams::{Dead, Decoded, Decoder, Parent, ResolveError, Target};
+use pintail_streams::{Dead, Decoded, Decoder, EventColumns, Parent, ResolveError, Target};
 use serde_json::value::RawValue;
 
 use super::blobs;
@@ -101,6 +101,17 @@ impl Decoder for CloudEventsDefault {
     fn parent(&self) -> Vec<Parent> {
         let column = |(target, source): (&str, &str)| Parent { target: target.to_owned(), source: source.to_owned() };
         [("subject", "subject"), ("source", "source"), ("cloud_event_id", "id")].map(column).into()
+    }
+
+    fn event(&self) -> EventColumns {
+        let column = |name: &str| Some(name.to_owned());
+        EventColumns {
+            id: column("id"),
+            source: column("source"),
+            subject: column("subject"),
+            event_type: column("type"),
+            time: column("time"),
+        }
     }
 
     fn payloads_elsewhere(&self, batch: &RecordBatch) -> Vec<usize> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pintail_streams::PositionTable;
-use pintail_streams::dead_letter::DeadLetter;
+use pintail_streams::dead_letter::{DeadLetter, EventName};
 use rskafka::record::RecordAndOffset;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -189,6 +189,7 @@ fn removed(partition: &str, offset: i64, first: i64) -> DeadLetter {
         reason: format!("the broker has removed the messages from {offset} up to {first} before they were read"),
         raw: Vec::new(),
         decoder: None,
+        event: EventName::default(),
     }
 }
 

@@ -1,13 +1,18 @@
-//! What always holds of the tables that a decoder writes, as queries that count what breaks it.
+//! What always holds of the tables that a decoder writes, as queries that count what breaks it, and what is known of the
+//! positions of streams (`positions.rs`).
 //!
 //! Everything is read and nothing is mended. Whoever audits a lake runs the queries on one snapshot, so that rows and
 //! rollups are of one commit.
+
+mod positions;
 
 use indoc::formatdoc;
 use pintail_core::sql::Ident;
 
 use crate::decoder::{Decoder, Parent, Target};
 use crate::rollup::Rollup;
+
+pub use positions::{PositionRow, Written, position_rows};
 
 /// One thing that must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
