@@ -9,6 +9,7 @@ use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMic
 use indoc::formatdoc;
 use pintail_core::id::SnapshotId;
 use pintail_core::sql::{Literal, Relation, Statement};
+use pintail_engine::batches::PLACE;
 use pintail_engine::lake::{self, OWN_SCHEMA};
 use pintail_engine::{EngineError, Session, Stage, WriteTransaction};
 use sha2::{Digest as _, Sha256};
@@ -157,7 +158,7 @@ pub fn write(transaction: &WriteTransaction<'_>, alias: &str, staged: &StagedLet
         "write the dead letters",
         formatdoc! {"
             INSERT INTO {table} BY NAME
-            SELECT now() AS recorded_at, s.*
+            SELECT now() AS recorded_at, s.* EXCLUDE ({PLACE})
             FROM (SELECT DISTINCT ON (id) * FROM {stage}) s
             WHERE NOT EXISTS (
               SELECT 1 FROM {table} d

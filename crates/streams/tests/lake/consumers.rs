@@ -420,6 +420,7 @@ fn a_source_that_changes_its_columns_between_two_passes_is_looked_at_again(on: O
     let text = consumer.pass().unwrap_err().to_string();
     assert!(text.contains("has no column `data`") && text.contains("there is `date`"), "{text}");
     foreign(&writer, "ALTER TABLE lake.main.raw RENAME COLUMN date TO data");
-    assert_eq!(drain(&mut consumer)[0].rows, 1);
-    assert_eq!(rows(&writer, COUNTS), ["a|2"]);
+    insert(&writer, &["a/2026-01-01/3/x=1"]);
+    assert_eq!(drain(&mut consumer)[0].rows, 2);
+    assert_eq!(rows(&writer, COUNTS), ["a|3"]);
 }
