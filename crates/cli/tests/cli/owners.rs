@@ -135,14 +135,14 @@ fn a_removed_consumer_holds_nothing_and_what_it_wrote_stays() {
         &project,
         "consume remove decode --yes",
         expect![[r#"
-        exit code 0
-        --- stdout
-        decode: removed from lake main; nothing waits for it any more
-        --- stderr
-        note: events, events_latest, signals, signals_latest and its dead letters stay
-        hint: a script with `-- materialize manual` can drop tables, with `DROP TABLE <table>`
-        warning: `[consumer.decode]` in pintail.toml is still there, and its next run begins anew
-    "#]],
+            exit code 0
+            --- stdout
+            decode: removed from lake main; nothing waits for it any more
+            --- stderr
+            note: events, events_latest, signals, signals_latest and its dead letters stay
+            hint: a script with `-- materialize manual <uri>` can drop them, with `DROP TABLE <table>`
+            warning: `[consumer.decode]` in pintail.toml is still there, and its next run begins anew
+        "#]],
     );
     assert!(!held(&project).contains("decode"), "{}", held(&project));
     check(
@@ -216,14 +216,14 @@ SELECT id, subject FROM changes
         &project,
         "consume remove fast --yes",
         expect![[r#"
-        exit code 0
-        --- stdout
-        script.fast: removed from lake main; nothing waits for it any more
-        --- stderr
-        note: fast and its dead letters stay
-        hint: a script with `-- materialize manual` can drop tables, with `DROP TABLE <table>`
-        warning: the script `fast` is still there, and its next run begins anew
-    "#]],
+            exit code 0
+            --- stdout
+            script.fast: removed from lake main; nothing waits for it any more
+            --- stderr
+            note: fast and its dead letters stay
+            hint: a script with `-- materialize manual <uri>` can drop them, with `DROP TABLE <table>`
+            warning: the script `fast` is still there, and its next run begins anew
+        "#]],
     );
 }
 
