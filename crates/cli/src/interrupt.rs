@@ -21,15 +21,16 @@ pub fn listen(cancel: Cancel, drawing: Option<MultiProgress>) -> Result<(), Fail
     Ok(())
 }
 
-/// Lets the user end work that is done again and again: the receiver hears of the first signal, and the round that is in
-/// progress is finished; the second ends the process at once.
-pub fn listen_between_rounds() -> Result<Receiver<()>, Failure> {
+/// Lets the user end work that is done again and again: the first signal ends the round that is in progress, by `cancel`,
+/// and the receiver hears of it; the second ends the process at once.
+pub fn listen_between_rounds(cancel: Cancel) -> Result<Receiver<()>, Failure> {
     let (runtime, (mut interrupt, mut terminate)) = signals()?;
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         runtime.block_on(async {
             wait(&mut interrupt, &mut terminate).await;
-            say("stopping after what is in progress; again to exit at once");
+            say("stopping: what is not committed is done the next time; again to exit at once");
+            cancel.cancel();
             let _ = sender.send(());
             wait(&mut interrupt, &mut terminate).await;
             std::process::exit(Exit::Failed as i32);

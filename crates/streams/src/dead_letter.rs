@@ -174,18 +174,40 @@ pub fn write(transaction: &WriteTransaction<'_>, alias: &str, staged: &StagedLet
 
 /// Makes the table where it is missing, in a commit of its own.
 pub fn prepare(writer: &Writer) -> Result<(), EngineError> {
-    let create = Statement::new(
+    crate::commit::make_table(writer, OWN_SCHEMA, TABLE, &[create(writer.alias())])
+}
+
+/// Returns the statements that write a letter without bytes and without a stage, for a transaction of somebody else.
+pub(crate) fn record(alias: &str, letter: &DeadLetter) -> Vec<Statement> {
+    let insert = formatdoc! {"
+        INSERT INTO {table} BY NAME
+        SELECT {id} AS id, now() AS recorded_at, {origin} AS origin, {position} AS position, {reason} AS reason,
+               ''::BLOB AS raw
+        WHERE NOT EXISTS (
+          SELECT 1 FROM {table} d
+          WHERE d.position = {position} AND d.id = {id}
+        )",
+        table = relation(alias),
+        id = Literal::new(letter.id()),
+        origin = Literal::new(&letter.origin),
+        position = Literal::new(&letter.position),
+        reason = Literal::new(&letter.reason),
+    };
+    vec![create(alias), Statement::new("write a dead letter", insert)]
+}
+
+fn create(alias: &str) -> Statement {
+    Statement::new(
         "make the table of dead letters",
         formatdoc! {"
-            CREATE TABLE {table} (
+            CREATE TABLE IF NOT EXISTS {table} (
               id VARCHAR, recorded_at TIMESTAMPTZ, origin VARCHAR, position VARCHAR, part VARCHAR, reason VARCHAR, raw BLOB,
               decoder VARCHAR, version UINTEGER, event_id VARCHAR, event_source VARCHAR, subject VARCHAR, event_type VARCHAR,
               event_time TIMESTAMPTZ, replayed_at TIMESTAMPTZ
             )",
-            table = relation(writer.alias()),
+            table = relation(alias),
         },
-    );
-    crate::commit::make_table(writer, OWN_SCHEMA, TABLE, std::slice::from_ref(&create))
+    )
 }
 
 #[cfg(test)]

@@ -6,8 +6,11 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use clap::Args;
-use pintail_runner::pintail::{CompactedTable, Compaction, MaintainRequest, Maintained, Retired, Standing};
-use pintail_runner::{Pintail, duration_text};
+use pintail_runner::executors::Cancel;
+use pintail_runner::pintail::{
+    CompactedTable, Compaction, MaintainRequest, Maintained, Retired, Standing, describe_upkeep,
+};
+use pintail_runner::{Pintail, RunnerError, duration_text};
 use serde_json::{Value, json};
 
 use super::pins::duration;
@@ -63,9 +66,16 @@ pub struct MaintainArgs {
 
 /// Runs the command.
 pub fn run(args: &MaintainArgs, app: &App) -> Result<Exit, Failure> {
-    let Some(every) = args.every else { return once(args, &app.open_for_question()?, app).map(|()| Exit::Ok) };
-    let stopped = interrupt::listen_between_rounds()?;
+    let Some(every) = args.every else {
+        let pintail = app.open_for_question()?;
+        let done = pintail.maintain(&request(args, &pintail, Cancel::default()))?;
+        tell(&done, args.dry_run, app);
+        return Ok(Exit::Ok);
+    };
+    let cancel = Cancel::default();
+    let stopped = interrupt::listen_between_rounds(cancel.clone())?;
     metrics::show_at(args.metrics)?;
+    describe_upkeep();
     let pintail = app.open_for_question()?;
     let every = every.unwrap_or(pintail.project().project.config.maintain.every);
     if every < Duration::from_secs(1) {
@@ -73,16 +83,23 @@ pub fn run(args: &MaintainArgs, app: &App) -> Result<Exit, Failure> {
             Failure::usage("the time between two rounds is at least a second").with_hint("such as `--every 15m`")
         );
     }
+    let request = request(args, &pintail, cancel);
     let mut failures = 0;
     loop {
-        match once(args, &pintail, app) {
-            Ok(()) => failures = 0,
-            Err(failure) => {
+        match pintail.maintain(&request) {
+            Ok(done) => {
+                failures = 0;
+                tell(&done, args.dry_run, app);
+            }
+            Err(_) if request.cancel.is_set() => return Ok(Exit::Ok),
+            // Another round would delete what the first has found to be needed.
+            Err(error @ RunnerError::Damaged { .. }) => return Err(error.into()),
+            Err(error) => {
                 failures += 1;
                 if FAILURES <= failures {
-                    return Err(failure);
+                    return Err(error.into());
                 }
-                failure.tell(&app.terminal);
+                Failure::from(error).tell(&app.terminal);
                 app.terminal.talk(&format!("it is tried again in {}\n", duration_text(every)));
             }
         }
@@ -93,27 +110,30 @@ pub fn run(args: &MaintainArgs, app: &App) -> Result<Exit, Failure> {
     }
 }
 
-fn once(args: &MaintainArgs, pintail: &Pintail, app: &App) -> Result<(), Failure> {
+fn request(args: &MaintainArgs, pintail: &Pintail, cancel: Cancel) -> MaintainRequest {
     let config = &pintail.project().project.config.maintain;
     let compaction = Compaction { small_bytes: config.small_files.0, rewrite: config.rewrite, budget: config.budget };
-    let done = pintail.maintain(&MaintainRequest {
+    MaintainRequest {
         lake: args.lake.clone(),
         keep: args.keep.unwrap_or(config.keep),
         grace: args.grace.unwrap_or(config.grace),
         stale_after: config.stale,
         compaction: (config.merge && !args.no_merge).then_some(compaction),
         dry_run: args.dry_run,
-    })?;
+        cancel,
+    }
+}
+
+fn tell(done: &[Maintained], is_dry: bool, app: &App) {
     if app.terminal.is_json {
-        let lakes: Vec<Value> = done.iter().map(|lake| lake_json(lake, args.dry_run)).collect();
+        let lakes: Vec<Value> = done.iter().map(|lake| lake_json(lake, is_dry)).collect();
         app.terminal.json(&json!({"lakes": lakes}));
-        return Ok(());
+        return;
     }
     if done.is_empty() {
         app.terminal.data("there is no lake yet, so there is nothing to look after\n");
     }
-    done.iter().for_each(|lake| show(lake, args.dry_run, app));
-    Ok(())
+    done.iter().for_each(|lake| show(lake, is_dry, app));
 }
 
 fn show(done: &Maintained, is_dry: bool, app: &App) {

@@ -72,10 +72,10 @@ fn a_consumer_is_run_listed_shown_reset_and_replayed() {
         &project,
         "consume run",
         expect![[r#"
-        exit code 0
-        --- stdout
-        decode: up to snapshot 3, 6 rows read, 5 in signals, 0 in events, 1 dead letters
-    "#]],
+            exit code 0
+            --- stdout
+            decode: up to snapshot 3, 6 rows read, 5 in signals, 0 in events, 1 dead letter
+        "#]],
     );
     check(
         &project,
@@ -428,10 +428,10 @@ SELECT id, subject FROM changes WHERE id <> 'e0'
         &project,
         "consume run",
         expect![[r#"
-        exit code 0
-        --- stdout
-        decode: up to snapshot 3, 6 rows read, 5 in signals, 0 in events, 1 dead letters
-    "#]],
+            exit code 0
+            --- stdout
+            decode: up to snapshot 3, 6 rows read, 5 in signals, 0 in events, 1 dead letter
+        "#]],
     );
     check(
         &project,
@@ -574,10 +574,10 @@ FROM range(1, 3) r(i);
         &project,
         "consume run",
         expect![[r#"
-        exit code 0
-        --- stdout
-        decode: up to snapshot 3, 2 rows read, 1 in signals, 0 in events, 1 dead letters
-    "#]],
+            exit code 0
+            --- stdout
+            decode: up to snapshot 3, 2 rows read, 1 in signals, 0 in events, 1 dead letter
+        "#]],
     );
     let letters = "SELECT reason, decode(raw) AS raw FROM _pintail.dead_letters";
     let query = pintail(&project).args(["query", letters]).run();

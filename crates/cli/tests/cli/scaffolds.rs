@@ -48,6 +48,20 @@ fn every_scaffold_checks_clean() {
 }
 
 #[test]
+fn every_setting_of_the_new_configuration_can_be_taken_as_it_is() {
+    let project = Project::empty();
+    run(&project, "init").expect_ok();
+    let config = std::fs::read_to_string(project.place("pintail.toml")).unwrap();
+    let is_setting = |line: &&str| line.starts_with('[') || line.contains(" = ");
+    let settings: Vec<&str> = config.lines().filter_map(|line| line.strip_prefix("# ")).filter(is_setting).collect();
+    for section in ["[ingest]", "[consumer.decode]", "[maintain]"] {
+        assert!(settings.contains(&section), "{config}");
+    }
+    project.write("pintail.toml", &settings.join("\n"));
+    run(&project, "check --strict").expect_ok();
+}
+
+#[test]
 fn duckdb_scaffolds_for_the_lake_run() {
     let project = Project::empty();
     run(&project, "init").expect_ok();

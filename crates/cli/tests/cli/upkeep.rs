@@ -1,7 +1,9 @@
 //! What upkeep, health and audit say.
 
+use std::time::{Duration, Instant};
+
 use expect_test::expect;
-use pintail_testkit::{Project, pintail};
+use pintail_testkit::{Project, pintail, wait_until};
 
 const PROJECT: &str = r#"
 //- /pintail.toml
@@ -113,4 +115,65 @@ UPDATE signals SET subject_bucket = 300;
           blobs: main.raw_events: 1 payloads that rows name and that are not in the store: bring them back from a copy of it
           blobs: main.raw_events: 1 payloads of more than two days ago that no row names: their events never came into the lake, or have gone from it
     "#]].assert_eq(&text(&project, "audit"));
+}
+
+fn free_address() -> String {
+    let bound = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    bound.expect("the system has a free port").to_string()
+}
+
+#[test]
+fn upkeep_again_and_again_leads_alone_says_what_it_measures_and_ends_at_once_when_asked() {
+    let project = Project::new(PROJECT);
+    pintail(&project).words("run --select total").run().expect_ok();
+    let folder = project.place("faults");
+    std::fs::create_dir(&folder).unwrap();
+    let fault = format!("kept=pause:{}", folder.display());
+    let address = free_address();
+    let line = format!("maintain --every 1h --keep 0s --metrics {address}");
+    let leading = pintail(&project).words(&line).fault(&fault).start();
+    leading.wait_for(&folder.join("kept.reached"));
+    expect![[r#"
+        exit code 0
+        --- stdout
+        lake main: another process is at it; nothing was done
+    "#]]
+    .assert_eq(&text(&project, "maintain"));
+    // Who only looks need not wait.
+    let dry = text(&project, "maintain --keep 0s --dry-run");
+    assert!(dry.contains("lake main: 3 snapshots would go, 1 stay"), "{dry}");
+    std::fs::write(folder.join("kept.release"), "").unwrap();
+    let metrics = || crate::ingest::get(&address, "/metrics");
+    wait_until("a round has ended", || metrics().contains("pintail_maintain_rounds_total{lake=\"main\"} 1"));
+    for line in metrics().lines().filter(|line| line.starts_with("# TYPE")) {
+        let help = line.replace("# TYPE", "# HELP");
+        let name = help.rsplit_once(' ').unwrap().0;
+        assert!(metrics().contains(name), "{line} is not explained");
+    }
+    let asked = Instant::now();
+    leading.signal("INT");
+    let ended = leading.finish().expect_ok();
+    assert!(asked.elapsed() < Duration::from_secs(2), "{ended}");
+}
+
+#[test]
+fn upkeep_that_waits_for_another_process_ends_at_once_when_asked() {
+    let project = Project::new(PROJECT);
+    pintail(&project).words("run --select total").run().expect_ok();
+    let folder = project.place("faults");
+    std::fs::create_dir(&folder).unwrap();
+    let fault = format!("kept=pause:{}", folder.display());
+    let waiting = pintail(&project).words("maintain --every 1h --keep 0s").fault(&fault).start();
+    waiting.wait_for(&folder.join("kept.reached"));
+    // As another process holds it that is writing.
+    let lock = std::fs::File::create(project.place(".pintail/main.sqlite.lock")).unwrap();
+    lock.lock().unwrap();
+    std::fs::write(folder.join("kept.release"), "").unwrap();
+    let asked = Instant::now();
+    waiting.signal("TERM");
+    let ended = waiting.finish().expect_ok();
+    assert!(asked.elapsed() < Duration::from_secs(2), "{ended}");
+    drop(lock);
+    let next = text(&project, "maintain --keep 0s");
+    assert!(next.contains("3 snapshots went, 1 stay"), "{next}");
 }

@@ -7,6 +7,7 @@ use chrono_tz::Tz;
 use crate::asset::Asset;
 use crate::partition::PartitionSpec;
 use crate::source::{Located, Span};
+use crate::stream::GapPolicy;
 
 /// Everything that one script's header declares.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -379,7 +380,7 @@ pub struct Dimension {
     pub expression: String,
 }
 
-/// `stream <uri> [batch_rows=] [batch_bytes=] [start=]`.
+/// `stream <uri> [batch_rows=] [batch_bytes=] [start=] [changes=] [gap=]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// The table whose change feed is consumed.
@@ -392,6 +393,8 @@ pub struct Stream {
     pub start: StreamStart,
     /// `changes=all`: updates and deletes too.
     pub all_changes: bool,
+    /// `gap=stop|rescan|skip`: what is done when changes expired before they were taken.
+    pub gap: GapPolicy,
 }
 
 /// `start=head|earliest|<snapshot>`.

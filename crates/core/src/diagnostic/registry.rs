@@ -195,7 +195,10 @@ codes! {
     CONSUMER_INCOMPLETE = "P560" Error "a consumer lacks a setting, cannot have its name, or writes the tables of another one";
     UNKNOWN_DECODER = "P561" Error "a decoder that does not exist";
     STREAM_BODY = "P562" Error "a script with `stream` that cannot be run as one";
+    SOURCE_NOT_MADE = "P563" Warning "what is consumed is not what the project makes, but almost has its name";
+    CONSUMER_COLUMN = "P564" Error "a consumer names a column that its source does not have";
     OPEN_INGEST = "P575" Error "ingest would take events from anybody";
+    INGEST_FILE = "P576" Error "a file that `[ingest]` names cannot be read";
 }
 
 #[cfg(test)]

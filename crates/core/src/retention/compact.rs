@@ -1,9 +1,12 @@
-//! Which tables are worth compacting, how much at once, and where rewriting is allowed.
+//! Which tables are worth compacting, how much at once, and where it is allowed.
 //!
-//! Invariant: merging is safe for everybody who reads; rewriting is not safe for a consumer of the change feed, so a table
-//! with a consumer, or with one that nobody knows, is never rewritten. How files are merged is the engine's.
+//! Invariant: rewriting is not safe for a consumer of the change feed, so a table with a consumer, or with one that nobody
+//! knows, is never rewritten. Merging is safe for everybody who reads, but for one thing: merged files forget which row an
+//! update changed, so that who has not read the update yet would see another row come. How files are merged is the engine's.
 
 use std::time::Duration;
+
+use crate::id::SnapshotId;
 
 /// The files of one table that the head shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +97,30 @@ pub struct KnownConsumer {
     pub name: String,
     /// Schema and table; `None` for a consumer of another program.
     pub source: Option<(String, String)>,
+    /// The last snapshot that it has read.
+    pub upto: SnapshotId,
+}
+
+impl KnownConsumer {
+    /// Returns whether it reads the table of `files`; one that nobody knows may.
+    fn may_read(&self, files: &TableFiles) -> bool {
+        self.source.as_ref().is_none_or(|(schema, table)| {
+            schema.eq_ignore_ascii_case(&files.schema) && table.eq_ignore_ascii_case(&files.table)
+        })
+    }
+}
+
+/// Returns the consumer that is furthest behind among those of a table's change feed, and what it has not read of `changing`:
+/// the snapshots that both deleted and inserted rows of the table. Where one of them updated rows, no file is merged before
+/// it is read.
+pub fn unread_changes(
+    files: &TableFiles,
+    consumers: &[KnownConsumer],
+    changing: &[SnapshotId],
+) -> Option<(String, Vec<SnapshotId>)> {
+    let last = consumers.iter().filter(|consumer| consumer.may_read(files)).min_by_key(|consumer| consumer.upto)?;
+    let unread: Vec<SnapshotId> = changing.iter().copied().filter(|snapshot| last.upto < *snapshot).collect();
+    (!unread.is_empty()).then(|| (last.name.clone(), unread))
 }
 
 /// Returns whether at least the part `threshold` of a table's rows is deleted, and it may be rewritten.
@@ -101,25 +128,19 @@ pub fn may_rewrite(files: &TableFiles, consumers: &[KnownConsumer], threshold: f
     if files.records == 0 || (files.deleted as f64) < files.records as f64 * threshold {
         return Ok(false);
     }
-    for consumer in consumers {
-        match &consumer.source {
-            None => return Err(RewriteRefused::UnknownSource(consumer.name.clone())),
-            Some((schema, table))
-                if schema.eq_ignore_ascii_case(&files.schema) && table.eq_ignore_ascii_case(&files.table) =>
-            {
-                return Err(RewriteRefused::Consumed(consumer.name.clone()));
-            }
-            Some(_) => {}
-        }
+    match consumers.iter().find(|consumer| consumer.may_read(files)) {
+        None => Ok(true),
+        Some(consumer) if consumer.source.is_none() => Err(RewriteRefused::UnknownSource(consumer.name.clone())),
+        Some(consumer) => Err(RewriteRefused::Consumed(consumer.name.clone())),
     }
-    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite};
+    use super::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite, unread_changes};
+    use crate::id::SnapshotId;
 
     const MB: u64 = 1_000_000;
 
@@ -169,6 +190,7 @@ mod tests {
         let consumer = |source: Option<(&str, &str)>| KnownConsumer {
             name: "c".into(),
             source: source.map(|(schema, table)| (schema.into(), table.into())),
+            upto: SnapshotId(0),
         };
         let ask = |consumers: &[KnownConsumer], threshold| may_rewrite(&heavy, consumers, threshold);
         assert_eq!(ask(&[], 0.5), Ok(true));
@@ -177,5 +199,25 @@ mod tests {
         assert_eq!(ask(&[consumer(Some(("MAIN", "t")))], 0.5), Err(RewriteRefused::Consumed("c".into())));
         assert_eq!(ask(&[consumer(None)], 0.5), Err(RewriteRefused::UnknownSource("c".into())));
         assert_eq!(ask(&[consumer(None)], 0.7), Ok(false), "nothing to refuse");
+    }
+
+    #[test]
+    fn changes_are_unread_while_the_slowest_consumer_of_the_table_is_behind_them() {
+        let files = TableFiles { schema: "main".into(), table: "t".into(), ..files(1, MB) };
+        let consumer = |name: &str, table: Option<&str>, upto| KnownConsumer {
+            name: name.into(),
+            source: table.map(|table| ("main".into(), table.into())),
+            upto: SnapshotId(upto),
+        };
+        let ask = |consumers: &[KnownConsumer]| {
+            let found = unread_changes(&files, consumers, &[SnapshotId(5), SnapshotId(7)]);
+            found.map(|(name, unread)| (name, unread.iter().map(|snapshot| snapshot.0).collect::<Vec<_>>()))
+        };
+        let (other, fast, slow) =
+            (consumer("other", Some("u"), 1), consumer("fast", Some("T"), 7), consumer("slow", Some("t"), 5));
+        assert_eq!(ask(&[]), None);
+        assert_eq!(ask(&[other.clone(), fast.clone()]), None);
+        assert_eq!(ask(&[other, fast, slow]), Some(("slow".into(), vec![7])));
+        assert_eq!(ask(&[consumer("foreign", None, 4)]), Some(("foreign".into(), vec![5, 7])));
     }
 }

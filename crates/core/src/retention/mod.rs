@@ -14,5 +14,5 @@ mod decide;
 mod simulation;
 
 pub use bytes::{FileSpan, bytes_freed, bytes_held};
-pub use compact::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite};
+pub use compact::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite, unread_changes};
 pub use decide::{Decision, Hold, Kept, RetentionFacts, Snapshot, Why, decide, still_free};

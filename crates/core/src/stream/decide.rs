@@ -126,7 +126,8 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     let readable = facts.snapshots.iter().take_while(|snapshot| gap.is_none_or(|gap| snapshot.id <= gap.after));
     let work: Vec<&SeenSnapshot> = readable.filter(|snapshot| snapshot.touch == Touch::Rows).collect();
     if let Some(span) = take(facts, &work) {
-        return Decision::Consume(span);
+        // A gap behind it is the next thing to decide about.
+        return Decision::Consume(Span { has_more: span.has_more || gap.is_some(), ..span });
     }
     let Some(gap) = gap else { return Decision::Idle };
     match facts.policy {

@@ -23,6 +23,23 @@ pub use window::{WindowCount, WindowLimits};
 /// The decoders that `decoder = "…"` of a consumer may name; what each does is in the crate `telemetry`.
 pub const DECODERS: [&str; 1] = ["cloudevents-default"];
 
+/// The columns of a table of raw events; their types and their layout are in the crate `telemetry`.
+pub const RAW_EVENT_COLUMNS: [&str; 13] = [
+    "subject",
+    "time",
+    "type",
+    "id",
+    "source",
+    "producer",
+    "data_content_type",
+    "data_version",
+    "extras",
+    "data",
+    "data_base64",
+    "data_index_key",
+    "voids_id",
+];
+
 /// Returns what is wrong with `name` as the name of a consumer: it is part of the names of tables and of files.
 pub fn problem_of_consumer_name(name: &str) -> Option<&'static str> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';

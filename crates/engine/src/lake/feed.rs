@@ -3,7 +3,7 @@
 //! Invariant: head and snapshots come from one statement, so that no snapshot lies between what was listed and the head.
 
 use pintail_core::id::{SnapshotId, TableId};
-use pintail_core::sql::changes::ChangeSet;
+use pintail_core::sql::changes::{Change, ChangeSet};
 use pintail_core::sql::{Literal, Relation};
 
 use super::metadata;
@@ -84,6 +84,34 @@ pub fn changed_rows(alias: &str, schema: &str, table: &str, snapshots: &[Snapsho
 /// `snapshot_id`.
 pub fn rows_after(alias: &str, schema: &str, table: &str, after: SnapshotId, at: SnapshotId) -> String {
     format!("{} AT (VERSION => {at}) WHERE {after} < snapshot_id", Relation::in_catalog(alias, schema, table))
+}
+
+/// Returns the first of `snapshots` that updated rows of the table, as its feed tells it now.
+pub fn first_update(
+    session: &Session,
+    alias: &str,
+    (schema, table): (&str, &str),
+    snapshots: &[SnapshotId],
+) -> Result<Option<SnapshotId>, EngineError> {
+    let rows = changed_rows(alias, schema, table, snapshots);
+    let sql = format!("SELECT min(snapshot_id) FROM {rows} AND change_type = 'update_postimage'");
+    let first = session.one("look for updates in the change feed", &sql, |row| row.get::<_, Option<i64>>(0))?;
+    Ok(first.map(SnapshotId))
+}
+
+/// Returns the snapshots after `after` that both deleted and inserted rows of `table`.
+pub fn changing_since(
+    session: &Session,
+    alias: &str,
+    table: TableId,
+    after: SnapshotId,
+) -> Result<Vec<SnapshotId>, EngineError> {
+    let changes = |changed: &ChangedSnapshot, wanted: Change| changed.changes.changes().contains(&wanted);
+    let is_changing = |changed: &ChangedSnapshot| {
+        changes(changed, Change::Inserted(table)) && changes(changed, Change::Deleted(table))
+    };
+    let changed = snapshots_since(session, alias, after)?;
+    Ok(changed.iter().filter(|changed| is_changing(changed)).map(|changed| changed.id).collect())
 }
 
 fn feed(function: &str, alias: &str, schema: &str, table: &str, snapshots: &[SnapshotId]) -> String {

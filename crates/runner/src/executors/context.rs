@@ -1,6 +1,7 @@
 //! What every step of a run shares, what one is handed, and what it reports.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -246,6 +247,12 @@ struct CancelState {
     interrupts: Mutex<HashMap<usize, Arc<dyn Fn() + Send + Sync>>>,
     /// The slots whose step has run out of time.
     late: Mutex<BTreeSet<usize>>,
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cancel").field(&self.is_set()).finish()
+    }
 }
 
 impl Cancel {

@@ -49,7 +49,9 @@ pub use backfill::{
 pub use diff::{AssetDiff, Compared, DiffRequest, DiffRow, RowChange, RowDiff, RowText};
 pub use error::RunnerError;
 pub use health::Health;
-pub use maintain::{CompactedTable, Compaction, HeldBy, MaintainRequest, Maintained, Retired, Standing};
+pub use maintain::{
+    CompactedTable, Compaction, HeldBy, MaintainRequest, Maintained, Retired, Standing, describe_upkeep,
+};
 pub use observe::Observation;
 pub use pins::PinInfo;
 pub use planning::PlanRequest;

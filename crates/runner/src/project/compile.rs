@@ -17,6 +17,7 @@ use pintail_engine::parse::BodyParser;
 use pintail_engine::{EngineError, Instance, InstanceOptions};
 use sha2::{Digest, Sha256};
 
+use super::consumers;
 use super::deferral::Deferral;
 use super::objects;
 use super::streams;
@@ -97,6 +98,7 @@ pub fn compile(mut project: Project) -> Result<CompiledProject, CompileError> {
     }
     check_lakes(&scripts, &names, &mut diagnostics);
     check_places(&mut scripts, &project, &mut diagnostics);
+    diagnostics.extend(consumers::check(&project.config, &scripts));
     check_named_tests(&scripts, &tests, &mut diagnostics);
     let (graph, found) = build(scripts.iter().map(graph_script));
     diagnostics.extend(found);

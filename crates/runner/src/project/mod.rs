@@ -4,6 +4,7 @@
 //! disagree.
 
 mod compile;
+mod consumers;
 mod deferral;
 mod files;
 mod objects;

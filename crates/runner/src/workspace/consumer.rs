@@ -2,6 +2,7 @@
 
 use pintail_core::asset::Asset;
 use pintail_core::id::LakeName;
+use pintail_core::source::Span;
 use pintail_streams::consumer::{Shard, Source, Spec};
 
 /// One `[consumer.<name>]`.
@@ -25,6 +26,19 @@ pub struct ConsumerConfig {
     pub event_types: Option<Vec<String>>,
     /// The chain and the contract whose tokens have signals; all subjects when absent.
     pub vehicles: Option<(u64, String)>,
+    /// Where pintail.toml says it.
+    pub places: ConsumerPlaces,
+}
+
+/// Where pintail.toml says what can only be held against the rest of the project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConsumerPlaces {
+    /// `source`.
+    pub source: Span,
+    /// `by`.
+    pub by: Option<Span>,
+    /// `time_column`.
+    pub time_column: Option<Span>,
 }
 
 impl ConsumerConfig {

@@ -11,7 +11,7 @@ use pintail_engine::fault::Faults;
 use pintail_engine::guard::{Guard, Pin, PinKind};
 use pintail_engine::native::ExtensionFolders;
 use pintail_engine::{Catalog, Instance, InstanceOptions, LakeLocation, PostgresLocation};
-use pintail_runner::executors::{StepFailure, StepOutcome};
+use pintail_runner::executors::{Cancel, StepFailure, StepOutcome};
 use pintail_runner::pintail::{MaintainRequest, Observation, PlanRequest};
 use pintail_runner::project::{CompiledProject, compile};
 use pintail_runner::run::{RunEvent, RunSummary, StepState};
@@ -266,6 +266,7 @@ pub fn upkeep() -> MaintainRequest {
         stale_after: Duration::from_secs(3_600),
         compaction: None,
         dry_run: false,
+        cancel: Cancel::default(),
     }
 }
 

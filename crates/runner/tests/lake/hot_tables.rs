@@ -26,7 +26,7 @@ struct Consumer {
 impl Consumer {
     fn open(lake: &LakeLocation, options: InstanceOptions) -> Self {
         let writer = Writer::open(lake, options, Faults::default()).unwrap();
-        let position = PositionTable::cursor("folding");
+        let position = PositionTable::source("folding");
         begin_at(&writer, "folding", &position, "0", "a test").unwrap();
         Self { writer, position }
     }

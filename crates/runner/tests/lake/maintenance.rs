@@ -326,8 +326,36 @@ fn case_e35_held_versions_say_the_same_after_the_upkeep() {
 }
 
 #[test]
-fn case_e31_a_reader_of_an_old_version_keeps_its_files() {
-    let folder = chain(3);
+fn on_local_files_a_version_that_says_something_else_stops_the_upkeep_before_files_are_deleted() {
+    let folder = chain(4);
+    let pintail = folder.open();
+    let old = snapshot_of(&pintail, "a", 2);
+    pintail.pin("main", &old.to_string(), "anna", "the audit", None).unwrap();
+    let files = || std::fs::read_dir(folder.path().join(".pintail/data/main/main/a")).unwrap().count();
+    let before = files();
+    let pause = Pause::at("expired");
+    let mut process = Work::run().maintain().faults(pause.fault()).start(folder.path());
+    process.reaches(&pause.reached());
+    // The pinned version shows the newest file instead of its own: as many rows, and others.
+    let metadata = format!("__ducklake_metadata_{}", pintail.lakes().values().next().unwrap().write_alias());
+    let newest = format!(
+        "SELECT path FROM {metadata}.ducklake_data_file WHERE begin_snapshot = {}",
+        snapshot_of(&pintail, "a", 0)
+    );
+    foreign(
+        &pintail,
+        &format!("UPDATE {metadata}.ducklake_data_file SET path = ({newest}) WHERE begin_snapshot = {old}"),
+    );
+    pause.release();
+    let told = process.done().join("\n");
+    assert!(told.starts_with("expiry of lake `main` has changed what snapshot"), "{told}");
+    assert!(told.contains("has other contents in its 1 rows; nothing more was deleted"), "{told}");
+    assert_eq!(files(), before);
+}
+
+#[test]
+fn case_e31_a_reader_of_an_old_version_keeps_its_files_and_those_that_went_while_it_read() {
+    let folder = chain(4);
     let pintail = folder.open();
     let old = snapshot_of(&pintail, "a", 2);
     let lake = pintail.lakes().values().next().unwrap();
@@ -335,10 +363,13 @@ fn case_e31_a_reader_of_an_old_version_keeps_its_files() {
     let since = chrono::Utc::now().timestamp_micros();
     let pin = pintail.block_on(guard.pin(old, "a long read", since)).unwrap();
     let done = maintain(&pintail);
-    assert!(done.expired.iter().all(|id| id.0 < old.0), "{done:?}");
-    assert_eq!(query(&pintail, "SELECT v FROM a", Some(old)), ["1"]);
+    assert!(!done.expired.is_empty() && done.expired.iter().all(|id| id.0 < old.0), "{done:?}");
+    assert_eq!(query(&pintail, "SELECT v FROM a", Some(old)), ["2"]);
+    // Whoever has read since then may have found the files of what has gone.
+    assert_eq!((maintain(&pintail).files_deleted, done.files_deleted), (0, 0));
     pintail.block_on(guard.unpin(pin)).unwrap();
-    assert!(maintain(&pintail).expired.contains(&old));
+    let done = maintain(&pintail);
+    assert!(done.expired.contains(&old) && 0 < done.files_deleted, "{done:?}");
 }
 
 #[test]

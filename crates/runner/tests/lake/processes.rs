@@ -335,7 +335,11 @@ fn peak_resident_bytes() -> u64 {
 
 fn tell_maintained(pintail: &Pintail) {
     let request = MaintainRequest { compaction: Some(Compaction::default()), ..crate::harness::upkeep() };
-    for table in pintail.maintain(&request).unwrap().remove(0).compacted {
+    let done = match pintail.maintain(&request) {
+        Ok(mut done) => done.remove(0),
+        Err(error) => return println!("\ntold: {error}"),
+    };
+    for table in done.compacted {
         println!("\ntold: {}: {:?} {:?} {:?}", table.table, table.merged, table.rewritten, table.left);
     }
 }

@@ -1,6 +1,9 @@
 //! Scripts with `stream`: what came to a table, once, by SQL.
 
+use std::time::Duration;
+
 use pintail_engine::fault::FaultPoint;
+use pintail_runner::pintail::{Compaction, MaintainRequest};
 use pintail_runner::run::StepState;
 
 use crate::harness::{Folder, force, foreign, only, planned, refreshed, upkeep};
@@ -214,6 +217,84 @@ fn a_failed_test_leaves_the_cursor_where_it_was() {
     insert(&folder, "(3, 60)");
     // The row came, whatever became of it later: it is still to be taken.
     assert_eq!(folder.run(&only("big")).step("big").state, StepState::Failed);
+}
+
+#[test]
+fn an_update_is_no_row_that_came_although_its_files_are_to_be_merged() {
+    let folder = with_orders(APPEND);
+    for id in 1..=3 {
+        insert(&folder, &format!("({id}, 50)"));
+    }
+    folder.run_all().assert_good();
+    for id in 1..=3 {
+        foreign(&folder.open(), &format!("UPDATE orders SET amount = 60 WHERE id = {id}"));
+    }
+    let keep = Duration::from_secs(3_600);
+    let merging = MaintainRequest { keep, compaction: Some(Compaction::default()), ..upkeep() };
+    let compacted = |folder: &Folder| {
+        let done = folder.open().maintain(&merging).unwrap().remove(0).compacted;
+        done.into_iter().find(|table| table.table == "orders").unwrap()
+    };
+    let left = compacted(&folder).left.unwrap();
+    assert!(left.starts_with("consumer script.big has not read the updates of snapshot "), "{left}");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id, amount FROM big ORDER BY ALL"), ["1|50", "2|50", "3|50"]);
+    // Once they are read, nothing is in the way.
+    assert!(compacted(&folder).merged.is_some());
+    insert(&folder, "(4, 70)");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM big ORDER BY id"), ["1", "2", "3", "4"]);
+}
+
+/// Takes row 1, lets rows 2 and 3 come and the commit of row 2 expire, and returns the folder.
+fn with_a_gap(text: &str) -> Folder {
+    let folder = with_orders(text);
+    insert(&folder, "(1, 50)");
+    folder.run_all().assert_good();
+    insert(&folder, "(2, 60)");
+    let lost = folder.query("SELECT max(snapshot_id) FROM lake.snapshots()").remove(0);
+    insert(&folder, "(3, 70)");
+    foreign(&folder.open(), &format!("CALL ducklake_expire_snapshots('_pt_w_main', versions => [{lost}])"));
+    folder
+}
+
+#[test]
+fn a_gap_stops_a_script_and_says_what_there_is_to_do() {
+    let folder = with_a_gap(APPEND);
+    let told = folder.run(&only("big"));
+    let failure = told.step("big").failure.as_ref().unwrap();
+    assert!(failure.message.contains("are needed and expired"), "{}", failure.message);
+    let help = failure.help.as_deref().unwrap_or_default();
+    for word in ["`gap=rescan`", "`gap=skip`", "--full-refresh"] {
+        assert!(help.contains(word), "{help}");
+    }
+    assert_eq!(folder.query("SELECT id FROM big"), ["1"], "nothing was taken");
+}
+
+#[test]
+fn a_gap_is_read_again_from_the_table_where_a_script_says_so() {
+    let folder = with_a_gap(&APPEND.replace("start=earliest", "start=earliest gap=rescan"));
+    let notes = folder.run_all().notes();
+    assert!(notes.len() == 1 && notes[0].contains("were read instead"), "{notes:?}");
+    insert(&folder, "(4, 80)");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM big ORDER BY id"), ["1", "2", "3", "4"]);
+    assert_eq!(planned(&folder.open(), &Default::default()), Vec::<String>::new(), "it is up to date");
+}
+
+#[test]
+fn a_gap_is_left_out_on_record_where_a_script_says_so() {
+    let folder = with_a_gap(&LATEST.replace("start=earliest", "start=earliest gap=skip"));
+    let notes = folder.run_all().notes();
+    assert!(notes.len() == 1 && notes[0].contains("were left out"), "{notes:?}");
+    folder.run_all().assert_good();
+    assert_eq!(folder.query("SELECT id FROM latest ORDER BY id"), ["1", "3"]);
+    let letters = folder.query("SELECT origin, position, reason FROM _pintail.dead_letters");
+    let gap = letters[0].split('|').nth(1).unwrap().to_owned();
+    let reason =
+        format!("{gap} of ducklake://main/orders were expired before they were consumed; they were skipped as asked");
+    assert_eq!(letters, [format!("consumer script.latest|{gap}|{reason}")]);
+    assert_eq!(planned(&folder.open(), &Default::default()), Vec::<String>::new(), "it is up to date");
 }
 
 #[test]

@@ -70,8 +70,8 @@ impl Consumer<'_> {
         self.spec.threads.unwrap_or_else(machine)
     }
 
-    /// Refuses a source without the columns that the decoder reads.
-    pub(super) fn check_source(&self) -> Result<(), PassError> {
+    /// Refuses a source without the columns that are read of it; `time` is the column that a range of time is of.
+    pub(super) fn check_source(&self, time: Option<&str>) -> Result<(), PassError> {
         let Source { schema, table } = &self.spec.source;
         let refused = |what: String| PassError::SourceShape { asset: self.asset(), what };
         let facts = lake::table_facts(self.writer.session(), self.writer.alias(), schema, table)?;
@@ -79,13 +79,15 @@ impl Consumer<'_> {
         if facts.is_view {
             return Err(refused("is a view; a view has no change feed".to_owned()));
         }
-        let shard_column = self.spec.shard.iter().map(|shard| shard.by.clone());
-        for wanted in self.decoder.reads().into_iter().chain(shard_column) {
+        let reads = format!("which the decoder `{}` reads", self.decoder.name());
+        let read = self.decoder.reads().into_iter().map(|column| (column, reads.as_str()));
+        let shard = self.spec.shard.iter().map(|shard| (shard.by.clone(), "by which the shards share its rows"));
+        let time = time.iter().map(|column| ((*column).to_owned(), "which `time_column` names"));
+        for (wanted, why) in read.chain(shard).chain(time) {
             if facts.schema.column(&wanted).is_none() {
                 let names = facts.schema.columns.iter().map(|column| column.name.as_str());
                 let near = nearest(&wanted, names).map(|near| format!("; there is `{near}`")).unwrap_or_default();
-                let decoder = self.decoder.name();
-                return Err(refused(format!("has no column `{wanted}`, which the decoder `{decoder}` reads{near}")));
+                return Err(refused(format!("has no column `{wanted}`, {why}{near}")));
             }
         }
         Ok(())

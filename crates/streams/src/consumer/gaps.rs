@@ -1,7 +1,7 @@
 //! What a pass cannot consume: gaps that are left out on record, and what is refused.
 
 use pintail_core::id::TableId;
-use pintail_core::stream::{Decision, Part, Passage};
+use pintail_core::stream::{Decision, Gap, Part, Passage};
 
 use super::observe::Observation;
 use super::outcome::{Landed, Pass, PassError};
@@ -30,19 +30,7 @@ impl Consumer<'_> {
     pub(super) fn skip(&mut self, position: &Position, passage: &Passage) -> Result<Pass, PassError> {
         dead_letter::prepare(self.writer)?;
         self.count_gap("skip");
-        let letter = DeadLetter {
-            origin: self.by(),
-            position: passage.gap.to_string(),
-            part: None,
-            reason: format!(
-                "{} of {} were expired before they were consumed; they were skipped as asked",
-                passage.gap,
-                self.asset()
-            ),
-            raw: Vec::new(),
-            decoder: None,
-            event: EventName::default(),
-        };
+        let letter = skipped(self.by(), &passage.gap, &self.asset());
         let staged = dead_letter::stage(self.writer.session(), &[letter])?;
         let permit = passage.permit(Part::Last, self.token());
         let (from, to) = (permit.from().to_string(), permit.to().to_string());
@@ -71,5 +59,18 @@ impl Consumer<'_> {
             Outcome::Moved { .. } | Outcome::Unknown(_) => self.look_again(Pass::Again),
             Outcome::Retry(error) | Outcome::Refused(error) => Err(error.into()),
         }
+    }
+}
+
+/// Returns the record of a gap that was left out.
+pub(super) fn skipped(by: String, gap: &Gap, source: &str) -> DeadLetter {
+    DeadLetter {
+        origin: by,
+        position: gap.to_string(),
+        part: None,
+        reason: format!("{gap} of {source} were expired before they were consumed; they were skipped as asked"),
+        raw: Vec::new(),
+        decoder: None,
+        event: EventName::default(),
     }
 }

@@ -245,7 +245,7 @@ impl<'a> Consumer<'a> {
         mut landed: Landed,
     ) -> Result<Pass, PassError> {
         if !self.is_source_checked {
-            self.check_source()?;
+            self.check_source(None)?;
             self.is_source_checked = true;
         }
         self.prepare()?;

@@ -43,6 +43,13 @@ pub enum Range {
 }
 
 impl Range {
+    fn time_column(&self) -> Option<&str> {
+        match self {
+            Range::Snapshots { .. } => None,
+            Range::Time { column, .. } => Some(column),
+        }
+    }
+
     fn condition(&self) -> String {
         match self {
             Range::Snapshots { after, upto } => format!("{after} < snapshot_id AND snapshot_id <= {upto}"),
@@ -65,7 +72,7 @@ impl Consumer<'_> {
             return Err(PassError::NeverRun { consumer: self.spec.name.clone() });
         };
         let cursor = cursor_of(&found)?;
-        self.check_source()?;
+        self.check_source(range.time_column())?;
         self.prepare()?;
         let head = lake::head(self.writer.session(), self.writer.alias())?;
         let Source { schema, table } = &self.spec.source;

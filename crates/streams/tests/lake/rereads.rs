@@ -38,6 +38,13 @@ fn a_backfill_fills_in_what_is_missing_beside_the_owner_and_leaves_the_cursor(on
     let mut owner = open(&writer, spec("decode"), &V1);
     drain(&mut owner);
     let at = cursor(&writer, "decode");
+    let Range::Time { from, to, .. } = january() else { panic!() };
+    let slip = Range::Time { column: "tiem".to_owned(), from, to };
+    let told = Consumer::beside(&writer, spec("decode"), &V1).unwrap().reread(&slip, Existing::Keep).unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        "ducklake://main/raw has no column `tiem`, which `time_column` names; there is `time`"
+    );
     foreign(&writer, "DELETE FROM lake.main.readings WHERE id <> '1'");
     foreign(&writer, "DELETE FROM lake.main.counts WHERE subject = 'b'");
     foreign(&writer, "UPDATE lake.main.counts SET readings = 1");

@@ -68,3 +68,11 @@ impl fmt::Display for RawTable {
 pub(crate) fn column_list() -> String {
     COLUMNS.map(|(name, _)| Ident::new(name).to_string()).join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_columns_that_a_configuration_may_name_are_those_of_the_table() {
+        assert_eq!(super::COLUMNS.map(|(name, _)| name), pintail_core::stream::RAW_EVENT_COLUMNS);
+    }
+}

@@ -26,7 +26,7 @@ Examples:
 
 The name may be one that pintail.toml does not have any more: `pintail maintain --dry-run` lists all that
 a lake knows. What goes is the cursor and what expiry waits for. The tables that it wrote and its dead
-letters stay; a script with `-- materialize manual` can drop them. The consumer must not be running.")]
+letters stay; a script with `-- materialize manual <uri>` can drop them. The consumer must not be running.")]
 pub struct RemoveArgs {
     /// The consumer, one of its shards, or a script with `stream`
     name: String,
@@ -167,7 +167,7 @@ fn conclude(
     }
     let stay = if tables.is_empty() { "the tables that it wrote".to_owned() } else { tables.join(", ") };
     app.terminal.talk(&format!("note: {stay} and its dead letters stay"));
-    app.terminal.hint("a script with `-- materialize manual` can drop tables, with `DROP TABLE <table>`");
+    app.terminal.hint("a script with `-- materialize manual <uri>` can drop them, with `DROP TABLE <table>`");
     if let Some(place) = configured {
         app.terminal.warning(&format!("{place} is still there, and its next run begins anew"));
     }

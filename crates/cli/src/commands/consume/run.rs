@@ -259,8 +259,11 @@ pub fn landed_text(landed: &Landed) -> String {
     }
     parts.push(format!("{} read", count(usize::try_from(landed.rows).unwrap_or(usize::MAX), "row")));
     parts.extend(landed.written.iter().map(|(table, rows)| format!("{} in {table}", thousands(*rows))));
-    let more = [("known already", landed.duplicates), ("replaced", landed.replaced), ("dead letters", landed.letters)];
+    let more = [("known already", landed.duplicates), ("replaced", landed.replaced)];
     parts.extend(more.iter().filter(|(_, rows)| 0 < *rows).map(|(what, rows)| format!("{} {what}", thousands(*rows))));
+    if 0 < landed.letters {
+        parts.push(count(usize::try_from(landed.letters).unwrap_or(usize::MAX), "dead letter"));
+    }
     parts.join(", ")
 }
 

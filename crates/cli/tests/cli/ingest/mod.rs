@@ -48,7 +48,8 @@ fn post(address: &str, content_type: &str, body: &str) -> Option<u16> {
     answer.split(' ').nth(1)?.parse().ok()
 }
 
-fn get(address: &str, path: &str) -> String {
+/// Asks for a page over HTTP and returns the whole answer.
+pub fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: pintail\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("the server reads");

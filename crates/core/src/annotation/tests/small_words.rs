@@ -91,11 +91,11 @@ fn macro_libraries() {
 #[test]
 fn streams() {
     check(
-        "stream ducklake://main/raw batch_rows=1000 batch_bytes=64MB start=42
+        "stream ducklake://main/raw batch_rows=1000 batch_bytes=64MB start=42 gap=rescan
 materialize ducklake://main/x append",
         expect![[r#"
             materialize: ("ducklake://main/x", Append)
-            stream: Stream { asset: Lake { lake: LakeName("main"), schema: "main", table: "raw" }, batch_rows: Some(1000), batch_bytes: Some(64000000), start: Snapshot(42), all_changes: false }
+            stream: Stream { asset: Lake { lake: LakeName("main"), schema: "main", table: "raw" }, batch_rows: Some(1000), batch_bytes: Some(64000000), start: Snapshot(42), all_changes: false, gap: Rescan }
         "#]],
     );
 }
@@ -125,7 +125,7 @@ measure a =
 measure a = sum(b
 dimension a b = c
 stream s3://raw/x
-stream ducklake://main/x start=late batch_bytes=1XB
+stream ducklake://main/x start=late batch_bytes=1XB gap=rescann
 contract
 contract enforce
 description
@@ -177,6 +177,8 @@ macros now",
             error P108 at "late": `late` is not a start (or a snapshot's number); expected `head` or `earliest`
             error P108 at "1XB": `1XB` is not a number of bytes
               help: write a whole number with a unit, such as `64MB`
+            error P108 at "rescann": `rescann` is not a way over a gap; expected `stop`, `rescan` or `skip`
+              help: did you mean `rescan`?
             error P104 at "contract": `contract` needs `enforced`
               help: write `contract enforced`; a line of prose must not start with `contract`
             error P108 at "enforce": `enforce` is not a contract; expected `enforced`

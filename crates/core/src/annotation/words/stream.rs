@@ -9,11 +9,13 @@ use crate::annotation::values::{read_asset, read_bytes, read_choice, read_count}
 use crate::asset::Asset;
 use crate::diagnostic::Code;
 use crate::source::Located;
+use crate::stream::GapPolicy;
 
 pub const WORD: Word = Word {
     name: "stream",
     aliases: &[],
-    syntax: "stream <uri> [batch_rows=<n>] [batch_bytes=<n>] [start=head|earliest|<snapshot>] [changes=inserts|all]",
+    syntax: "stream <uri> [batch_rows=<n>] [batch_bytes=<n>] [start=head|earliest|<snapshot>] [changes=inserts|all] \
+             [gap=stop|rescan|skip]",
     doc: "The script consumes the change feed of a lake table exactly once: its query selects from `changes`, and its rows \
           and its cursor move in one transaction. `materialize … key=` takes the last change per key, `append` takes the \
           inserts.",
@@ -33,6 +35,12 @@ pub const WORD: Word = Word {
             doc: "Which changes `changes` has: the rows that came (`inserts`, the default), or updates and deletes too. \
                   `on_delete=delete` asks for all.",
         },
+        OptionSpec {
+            name: "gap",
+            value: "stop|rescan|skip",
+            doc: "What is done when changes expired before they were taken: the run fails (`stop`, the default), what the \
+                  table holds of them is read again (`rescan`), or they are left out on record (`skip`).",
+        },
     ],
     keywords: &[],
     repeats: Repeats::Once,
@@ -49,13 +57,15 @@ fn parse(line: &Line<'_>, draft: &mut Draft<'_>) -> Result<(), Problem> {
     let kinds = [("inserts", false), ("all", true)];
     let all_changes =
         args.option_as("changes", draft, |value| read_choice(value, "a kind of changes", &kinds)).unwrap_or(false);
+    let gap = args.option_as("gap", draft, |value| read_choice(value, "a way over a gap", &GapPolicy::ALL));
     let value = args.require(line, "the URI of a lake table")?;
     let asset = read_asset(&value)?;
     if !matches!(asset, Asset::Lake { .. }) {
         return Err(Problem::new(Code::BAD_VALUE, value.span, "only lake tables have a change feed")
             .with_help("name a `ducklake://` table"));
     }
-    let stream = Stream { asset, batch_rows, batch_bytes, start, all_changes };
+    let gap = gap.unwrap_or_default();
+    let stream = Stream { asset, batch_rows, batch_bytes, start, all_changes, gap };
     draft.header.stream = Some(Located { value: stream, span: line.span() });
     args.finish(line, draft);
     Ok(())

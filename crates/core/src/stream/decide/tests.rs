@@ -55,7 +55,7 @@ fn what_came_decides() {
     check("wwww.w", expect!["consume 6 7 8 and more"]);
     // What is there before a gap is consumed first; a snapshot between two gaps too.
     check("x.", expect!["stopped by snapshot 6"]);
-    check("w.xxw", expect!["consume 6"]);
+    check("w.xxw", expect!["consume 6 and more"]);
     check(".xxxw", expect!["stopped by snapshots 7 to 9"]);
 }
 

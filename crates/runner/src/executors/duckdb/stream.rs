@@ -50,6 +50,7 @@ pub fn spec_of(script: &CompiledScript) -> Option<Spec> {
     spec.span.snapshots = usize::MAX;
     spec.span.rows = stream.batch_rows.unwrap_or(u64::MAX);
     spec.span.bytes = stream.batch_bytes.unwrap_or(u64::MAX);
+    spec.gap = stream.gap;
     Some(spec)
 }
 
@@ -89,6 +90,11 @@ pub fn begin(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Option<Ended>
         // What waits is seen as a change after this, so that the next run goes on.
         attempt.pins.insert(attempt.lake.name.clone(), feed.upto);
     }
+    for note in gap_notes(&feed) {
+        if !attempt.notes.contains(&note) {
+            attempt.warn(note);
+        }
+    }
     let is_empty = feed.is_empty;
     attempt.stream = Some(OpenStream { feed, deletes: 0 });
     if !is_empty {
@@ -99,12 +105,34 @@ pub fn begin(attempt: &mut Attempt<'_>, slot: &mut Slot) -> Result<Option<Ended>
     Ok(Some(Ended::Unchanged(Box::new(Confirmed { snapshot, entry }))))
 }
 
+/// Returns what is said about gaps that are passed.
+fn gap_notes(feed: &ScriptFeed) -> Vec<String> {
+    let skipped = feed
+        .skipped
+        .iter()
+        .map(|gap| format!("{gap} were expired before they were taken and were left out; a dead letter records it"));
+    let rescanned = feed.rescanned.iter().map(|gap| {
+        format!(
+            "{gap} were expired before they were taken, so the table's rows of them were read instead; what was deleted in \
+             them was not seen, and what was changed in them counts as a row that came"
+        )
+    });
+    skipped.chain(rescanned).collect()
+}
+
 fn failure(attempt: &Attempt<'_>, error: PassError) -> StepFailure {
     let class = error.class();
     let message = crate::with_sources(&error);
     let refresh = format!("`pintail run --select {} --full-refresh` reads the whole table anew", attempt.script.name());
     let (code, help) = match &error {
         PassError::Engine(_) => (Code::ENGINE_ERROR, None),
+        PassError::Gap { .. } => (
+            Code::SNAPSHOT_GONE,
+            Some(format!(
+                "`gap=rescan` on the `stream` line reads again what the table holds of them, `gap=skip` leaves them out on \
+                 record; {refresh}"
+            )),
+        ),
         _ => (Code::SNAPSHOT_GONE, Some(refresh)),
     };
     // What a consumer would be told to do is not what a script can do.
@@ -206,6 +234,9 @@ pub fn advance(
 ) -> Result<u64, StepFailure> {
     let Some(stream) = &attempt.stream else { return Ok(0) };
     let token = attempt.lease.as_ref().map_or(i64::MAX, |lease| lease.token());
+    for record in stream.feed.records(&attempt.alias) {
+        transaction.run(&record)?;
+    }
     let moved = transaction.run(&stream.feed.statement(&attempt.alias, token))?;
     if moved != 1 && !stream.feed.makes_cursor() {
         let message = "another process has moved the cursor of this script";

@@ -3,16 +3,17 @@
 use std::time::{Duration, Instant};
 
 use pintail_core::asset::Asset;
-use pintail_core::id::{AttemptId, RunId};
-use pintail_core::retention::{Ramp, RewriteRefused, TableFiles, may_rewrite};
+use pintail_core::id::{AttemptId, RunId, SnapshotId};
+use pintail_core::retention::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite, unread_changes};
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::guard::{Guard, Lease, LeaseAnswer, LeaseKey};
+use pintail_engine::guard::{Lease, LeaseAnswer, LeaseKey};
+use pintail_engine::lake::OWN_SCHEMA;
 use pintail_engine::lake::compact::{self, CompactTable, Compacted};
+use pintail_engine::lake::{self, feed};
 use pintail_engine::lane::Purpose;
-use pintail_engine::{EngineError, ErrorClass, LakeLocation, Session};
+use pintail_engine::{EngineError, ErrorClass, Session};
 
-use super::consumers::Standing;
-use super::counting;
+use super::{At, SLOT, counting};
 use crate::pintail::{Pintail, RunnerError};
 
 /// What DuckLake writes when nobody says otherwise.
@@ -57,9 +58,9 @@ pub struct CompactedTable {
 }
 
 impl CompactedTable {
-    fn new(files: &TableFiles) -> Self {
-        let (schema, table) = (files.schema.clone(), files.table.clone());
-        Self { schema, table, merged: None, rewritten: None, left: None }
+    fn new(need: &Need) -> Self {
+        let (schema, table) = (need.files.schema.clone(), need.files.table.clone());
+        Self { schema, table, merged: None, rewritten: None, left: need.refused.clone() }
     }
 
     fn is_worth_a_line(&self) -> bool {
@@ -67,34 +68,78 @@ impl CompactedTable {
     }
 }
 
+/// A table, and what its files need.
+pub struct Need {
+    /// Its files.
+    pub files: TableFiles,
+    merges: bool,
+    rewrites: bool,
+    /// Why it is not written again although it would be worth it.
+    refused: Option<String>,
+}
+
+impl Need {
+    /// Whether something is to be done.
+    pub fn is_due(&self) -> bool {
+        self.merges || self.rewrites
+    }
+
+    /// Returns what would be done.
+    pub fn expected(
+        &self,
+        place: (&Session, &str),
+        known: &[KnownConsumer],
+    ) -> Result<Option<CompactedTable>, EngineError> {
+        let mut table = CompactedTable::new(self);
+        let would = |before, after| Some(Compacted { files_before: before, files_after: after });
+        if self.merges {
+            match unread_update(place, &self.files, known)? {
+                Some(reason) => table.left = Some(reason),
+                None => table.merged = would(self.files.mergeable, self.files.merge_groups),
+            }
+        }
+        if self.rewrites {
+            table.rewritten = would(self.files.with_deletes, self.files.with_deletes);
+        }
+        Ok(table.is_worth_a_line().then_some(table))
+    }
+}
+
+/// Returns every table with files and what these need, those first where something is to be done, and Pintail's own last.
+pub fn needs(
+    (session, alias): (&Session, &str),
+    compaction: Option<&Compaction>,
+    known: &[KnownConsumer],
+) -> Result<Vec<Need>, EngineError> {
+    let threshold = compaction.and_then(|compaction| compaction.rewrite).unwrap_or(f64::INFINITY);
+    let need = |files: TableFiles| {
+        let rewrite = may_rewrite(&files, known, threshold);
+        let refused = rewrite.as_ref().err().map(|refused| refusal(&files, refused));
+        let merges = compaction.is_some() && 0 < files.mergeable;
+        Need { files, merges, rewrites: rewrite == Ok(true), refused }
+    };
+    let small_bytes = compaction.map_or(0, |compaction| compaction.small_bytes);
+    let mut needs: Vec<Need> = compact::table_files(session, alias, small_bytes)?.into_iter().map(need).collect();
+    needs.sort_by_key(|need| (!need.is_due(), need.files.schema == OWN_SCHEMA));
+    Ok(needs)
+}
+
 impl Pintail {
-    /// Compacts what is worth it; in a dry run only says what.
+    /// Does what is needed.
     pub(super) fn compact(
         &self,
-        location: &LakeLocation,
-        guard: &Guard,
-        session: &Session,
+        at: &At<'_>,
         compaction: &Compaction,
-        consumers: &[Standing],
-        is_dry: bool,
+        known: &[KnownConsumer],
+        needs: &[Need],
     ) -> Result<Vec<CompactedTable>, RunnerError> {
         let started = Instant::now();
-        let alias = location.write_alias();
-        let known = Self::known_consumers((session, &alias), consumers)?;
         let mut told = Vec::new();
-        for files in compact::table_files(session, &alias, compaction.small_bytes)? {
-            let threshold = compaction.rewrite.unwrap_or(f64::INFINITY);
-            let rewrite = may_rewrite(&files, &known, threshold);
-            let mut table = CompactedTable::new(&files);
-            let is_due = 0 < files.mergeable || rewrite == Ok(true);
-            if let Err(refused) = &rewrite {
-                table.left = Some(refusal(&files, refused));
-            }
-            if is_dry {
-                table.expect(&files, rewrite == Ok(true));
-            } else if is_due {
-                let work = TableWork { location, guard, session, compaction, files: &files, started };
-                self.compact_table(&work, rewrite == Ok(true), &mut table)?;
+        for need in needs {
+            let mut table = CompactedTable::new(need);
+            if need.is_due() {
+                let work = TableWork { at, compaction, files: &need.files, consumers: known, started };
+                self.compact_table(&work, need.rewrites, &mut table)?;
             }
             if table.is_worth_a_line() {
                 told.push(table);
@@ -121,9 +166,10 @@ impl Pintail {
             true => self.rewrite_table(work, table),
             false => Ok(()),
         });
-        self.runtime.block_on(work.guard.release(&lease)).map_err(EngineError::from)?;
+        self.runtime.block_on(work.at.guard.release(&lease)).map_err(EngineError::from)?;
         // What a writer without a lease, such as a program of others, made impossible is tried next time.
         match done {
+            Err(error) if work.at.request.cancel.is_set() => return Err(error.into()),
             Err(error) if error.class() == ErrorClass::Conflict => {
                 table.left = Some("it was written meanwhile; the next upkeep comes to it".to_owned());
             }
@@ -132,7 +178,7 @@ impl Pintail {
             }
             // One table that cannot be compacted must not keep versions from expiring.
             Err(error) => {
-                counting::count_failed_compaction(&work.location.name);
+                counting::count_failed_compaction(&work.at.location.name);
                 table.left = Some(format!("its files cannot be compacted: {}", crate::with_sources(&error)));
             }
             Ok(()) => {}
@@ -142,6 +188,10 @@ impl Pintail {
 
     fn merge_table(&self, work: &TableWork<'_>, table: &mut CompactedTable) -> Result<(), EngineError> {
         if work.files.mergeable == 0 {
+            return Ok(());
+        }
+        if let Some(reason) = unread_update((work.at.session, work.at.alias), work.files, work.consumers)? {
+            table.left = Some(reason);
             return Ok(());
         }
         let memory = self.project.project.config.run.memory_limit.0 / self.slots().max(1);
@@ -192,19 +242,24 @@ impl Pintail {
         commit: impl FnOnce(&CompactTable<'_>, &AttemptId) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let name = (work.files.schema.as_str(), work.files.table.as_str());
-        let before_commit = || self.settings.faults.reach(FaultPoint::Compacted);
-        let table = CompactTable { session: work.session, lake: work.location, name, before_commit: &before_commit };
-        let lane = work.location.lane();
-        let _pass = lane.enter_to(Purpose::Compact(name), PATIENCE, &|| false)?;
-        commit(&table, &AttemptId(crate::new_id()))
+        let At { location, session, request, .. } = *work.at;
+        let before_commit = || {
+            // From here on a wish to stop could only make the outcome unknown.
+            request.cancel.shield(SLOT);
+            self.settings.faults.reach(FaultPoint::Compacted);
+        };
+        let table = CompactTable { session, lake: location, name, before_commit: &before_commit };
+        let lane = location.lane();
+        let _pass = lane.enter_to(Purpose::Compact(name), PATIENCE, &|| request.cancel.is_set())?;
+        work.at.unless_stopped(|| commit(&table, &AttemptId(crate::new_id())))
     }
 
     fn lease_table(&self, work: &TableWork<'_>) -> Result<Option<Lease>, RunnerError> {
-        let asset = Asset::lake_table(work.location.name.as_str(), &work.files.schema, &work.files.table);
+        let asset = Asset::lake_table(work.at.location.name.as_str(), &work.files.schema, &work.files.table);
         let key = LeaseKey { asset: asset.to_string(), partition: None };
         let now = (self.settings.now)().timestamp_micros();
         let run = RunId("maintain".to_owned());
-        let asked = work.guard.try_lease(&key, &run, now);
+        let asked = work.at.guard.try_lease(&key, &run, now);
         match self.runtime.block_on(asked).map_err(EngineError::from)? {
             LeaseAnswer::Granted(lease) => Ok(Some(lease)),
             LeaseAnswer::Held(_) => Ok(None),
@@ -214,11 +269,10 @@ impl Pintail {
 
 /// One table and what is needed for it.
 struct TableWork<'a> {
-    location: &'a LakeLocation,
-    guard: &'a Guard,
-    session: &'a Session,
+    at: &'a At<'a>,
     compaction: &'a Compaction,
     files: &'a TableFiles,
+    consumers: &'a [KnownConsumer],
     started: Instant,
 }
 
@@ -228,17 +282,27 @@ impl TableWork<'_> {
     }
 }
 
-impl CompactedTable {
-    /// Fills in what would be done.
-    fn expect(&mut self, files: &TableFiles, rewrites: bool) {
-        let would = |before, after| Some(Compacted { files_before: before, files_after: after });
-        if 0 < files.mergeable {
-            self.merged = would(files.mergeable, files.merge_groups);
-        }
-        if rewrites {
-            self.rewritten = would(files.with_deletes, files.with_deletes);
-        }
-    }
+/// Returns why no file of a table is merged now, if a consumer has still to read an update of it.
+fn unread_update(
+    (session, alias): (&Session, &str),
+    files: &TableFiles,
+    consumers: &[KnownConsumer],
+) -> Result<Option<String>, EngineError> {
+    let (schema, table) = (files.schema.as_str(), files.table.as_str());
+    let Some(after) = consumers.iter().map(|consumer| consumer.upto).min() else { return Ok(None) };
+    let tables = lake::live_tables(session, alias)?;
+    let Some(live) = tables.iter().find(|live| live.schema == schema && live.name == table) else {
+        return Ok(None);
+    };
+    let changing = feed::changing_since(session, alias, live.id, after)?;
+    let Some((consumer, unread)) = unread_changes(files, consumers, &changing) else { return Ok(None) };
+    let update = feed::first_update(session, alias, (schema, table), &unread)?;
+    Ok(update.map(|snapshot: SnapshotId| {
+        format!(
+            "consumer {consumer} has not read the updates of snapshot {snapshot} yet, which merging would show it as new \
+             rows; the next upkeep comes to it"
+        )
+    }))
 }
 
 fn add(total: &mut Option<Compacted>, done: Compacted) {

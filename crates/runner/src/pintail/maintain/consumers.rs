@@ -106,7 +106,7 @@ impl Pintail {
         let known = |standing: &Standing| {
             let live = tables.iter().find(|live| Some(live.id) == standing.source);
             let source = live.map(|live| (live.schema.clone(), live.name.clone()));
-            KnownConsumer { name: standing.progress.consumer.clone(), source }
+            KnownConsumer { name: standing.progress.consumer.clone(), source, upto: standing.progress.snapshot }
         };
         Ok(standings.iter().map(known).collect())
     }

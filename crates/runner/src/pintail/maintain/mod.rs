@@ -17,19 +17,31 @@ use std::time::Duration;
 use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::retention::{
-    Decision, Hold, RetentionFacts, Snapshot, Why, bytes_freed, bytes_held, decide, still_free,
+    Decision, Hold, RetentionFacts, Snapshot, TableFiles, Why, bytes_freed, bytes_held, decide, still_free,
 };
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Pin, PinKind};
 use pintail_engine::lake::maintain::{self as upkeep, LastChange, LastChangesByName};
 use pintail_engine::lake::{self, Commit, audit};
+use pintail_engine::lane::{Lane, LanePass, Purpose};
 use pintail_engine::{EngineError, LakeLocation, Session};
 
 use super::changes::{changed_tables, dropped_tables, is_only_retired, names_by_id, stamps_by_asset};
 use super::{Pintail, RunnerError};
+use crate::executors::Cancel;
 pub use compaction::{CompactedTable, Compaction};
+use compaction::{Need, needs};
+
 pub use consumers::Standing;
+pub use counting::describe as describe_upkeep;
 pub use retire::Retired;
+use sample::Sample;
+
+/// The name under which [`Cancel`] knows the one session of upkeep.
+const SLOT: usize = 0;
+
+/// How long upkeep waits for others to leave the lane.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How many snapshots are expired while the lane is held.
 const CHUNK: usize = 64;
@@ -49,6 +61,8 @@ pub struct MaintainRequest {
     pub compaction: Option<Compaction>,
     /// Only say what would go.
     pub dry_run: bool,
+    /// Ends it between two steps, and what can be taken back at once.
+    pub cancel: Cancel,
 }
 
 /// Snapshots that one owner holds.
@@ -95,6 +109,44 @@ pub struct Maintained {
     pub checked: usize,
 }
 
+impl Maintained {
+    fn elsewhere(location: &LakeLocation) -> Self {
+        Self { lake: Some(location.name.clone()), is_led_elsewhere: true, ..Self::default() }
+    }
+}
+
+/// A lake that is looked after.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    location: &'a LakeLocation,
+    alias: &'a str,
+    guard: &'a Guard,
+    session: &'a Session,
+    request: &'a MaintainRequest,
+}
+
+impl At<'_> {
+    /// Fails when somebody asked for the end.
+    fn go_on(&self) -> Result<(), EngineError> {
+        match self.request.cancel.is_set() {
+            true => Err(EngineError::Stopped { lake: self.location.name.to_string() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits for the lane, unless somebody asks for the end meanwhile.
+    fn enter<'l>(&self, lane: &'l Lane, purpose: Purpose<'_>) -> Result<LanePass<'l>, EngineError> {
+        lane.enter_to(purpose, PATIENCE, &|| self.request.cancel.is_set())
+    }
+
+    /// Does `work`, which only reads, or what can be taken back, unless somebody asks for the end meanwhile.
+    fn unless_stopped<T, E: From<EngineError>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let _watch = self.request.cancel.watch(SLOT, self.session);
+        self.go_on()?;
+        work()
+    }
+}
+
 /// What is decided on.
 struct Frozen {
     consumers: Vec<Standing>,
@@ -115,12 +167,13 @@ impl Pintail {
 
     fn maintain_lake(&self, location: &LakeLocation, request: &MaintainRequest) -> Result<Maintained, RunnerError> {
         let guard = self.guard(location)?;
-        let Some(_leader) = self.runtime.block_on(guard.try_leader("maintain")).map_err(EngineError::from)? else {
-            return Ok(Maintained {
-                lake: Some(location.name.clone()),
-                is_led_elsewhere: true,
-                ..Maintained::default()
-            });
+        // Who only looks needs to lead nobody.
+        let _leader = match request.dry_run {
+            true => None,
+            false => match self.runtime.block_on(guard.try_leader("maintain")).map_err(EngineError::from)? {
+                None => return Ok(Maintained::elsewhere(location)),
+                leader => leader,
+            },
         };
         let mut slot = self.take_slot();
         slot.attach_existing(location)?;
@@ -128,77 +181,79 @@ impl Pintail {
             slot.attach_for_writing(location)?;
         }
         let session = slot.session()?;
-        if !request.dry_run {
-            self.vouch_for_streams(location, &guard, &session)?;
-        }
-        let done = self.maintain_with(location, &guard, &session, request);
+        let at = At { location, alias: &location.write_alias(), guard: &guard, session: &session, request };
+        let done = self.maintain_with(&at);
         drop(session);
         self.keep_slot(slot);
         done
     }
 
-    fn maintain_with(
-        &self,
-        location: &LakeLocation,
-        guard: &Guard,
-        session: &Session,
-        request: &MaintainRequest,
-    ) -> Result<Maintained, RunnerError> {
-        let alias = location.write_alias();
+    fn maintain_with(&self, at: &At<'_>) -> Result<Maintained, RunnerError> {
+        let At { location, alias, guard, session, request } = *at;
         if !request.dry_run {
-            refuse_with_lost_files(&location.name, session, &alias)?;
+            self.vouch_for_streams(location, guard, session)?;
+            refuse_with_lost_files(&location.name, session, alias)?;
         }
-        let retired = self.retire(location, guard, session, request.dry_run)?;
-        let frozen = self.freeze(&alias, guard, session, request)?;
-        let files = upkeep::file_spans(session, &alias)?;
-        let kept: Vec<SnapshotId> = frozen.decision.kept.iter().map(|kept| kept.id).collect();
-        let mut report = Maintained {
-            lake: Some(location.name.clone()),
-            kept: kept.len(),
-            young: frozen.decision.kept.iter().filter(|kept| kept.why == Why::Young).count(),
-            held: held_by(&frozen, |snapshots| bytes_held(&files, snapshots)),
-            bytes_freed: bytes_freed(&files, &kept),
-            expired: frozen.decision.expire.clone(),
-            consumers: frozen.consumers.clone(),
-            retired,
-            ..Maintained::default()
+        at.go_on()?;
+        let retired = self.retire(at)?;
+        let frozen = self.freeze(at)?;
+        let known = Self::known_consumers((session, alias), &frozen.consumers)?;
+        let needs = needs((session, alias), request.compaction.as_ref(), &known)?;
+        let mut report = report_of(at, &frozen)?;
+        report.retired = retired;
+        if request.dry_run {
+            let expected = needs.iter().map(|need| need.expected((session, alias), &known));
+            report.compacted = expected.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+            return Ok(report);
+        }
+        let is_compacted = needs.iter().any(Need::is_due);
+        let mut sample = None;
+        if is_compacted || !frozen.decision.expire.is_empty() {
+            let tables: Vec<&TableFiles> = needs.iter().map(|need| &need.files).collect();
+            let look = || Sample::take(&location.name, (session, alias), &frozen.decision.kept, &tables);
+            sample = Some(at.unless_stopped(look)?);
+        }
+        report.checked = sample.as_ref().map_or(0, Sample::versions);
+        let check = |what: &str| match &sample {
+            Some(sample) => at.unless_stopped(|| sample.check(session, what)),
+            None => Ok(()),
         };
         if let Some(compaction) = &request.compaction {
-            report.compacted =
-                self.compact(location, guard, session, compaction, &frozen.consumers, request.dry_run)?;
+            report.compacted = self.compact(at, compaction, &known, &needs)?;
         }
-        if request.dry_run {
-            return Ok(report);
+        if is_compacted {
+            check("compaction")?;
         }
         if !frozen.decision.expire.is_empty() {
             self.note_passed(guard, &frozen)?;
-            let before = sample::sample(&alias, session, &frozen)?;
-            self.keep_what_goes(location, session, &frozen.decision.expire)?;
+            self.keep_what_goes(at, &frozen.decision.expire)?;
             self.settings.faults.reach(FaultPoint::Kept);
-            report.expired = self.expire(location, guard, session, request, &frozen.decision.expire)?;
+            report.expired = self.expire(at, &frozen.decision.expire)?;
             report.kept = frozen.snapshots.len() - report.expired.len();
-            report.checked = before.len();
-            sample::check_sample(&location.name, session, &before)?;
+            check("expiry")?;
         }
-        let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
-        let lane = location.lane();
-        let _pass = lane.enter()?;
-        report.files_deleted = upkeep::clean_files(session, &alias, self.older_than(&pins, request.grace))?;
-        self.settings.faults.reach(FaultPoint::Cleaned);
-        let a_day = Duration::from_secs(86_400);
-        report.orphans_deleted = upkeep::delete_orphans(session, &alias, self.older_than(&pins, a_day))?;
+        self.delete_files(at, &mut report)?;
         counting::count(&report, &frozen.snapshots, (self.settings.now)().timestamp_micros());
         Ok(report)
     }
 
+    fn delete_files(&self, at: &At<'_>, report: &mut Maintained) -> Result<(), RunnerError> {
+        let At { location, alias, guard, session, request } = *at;
+        at.go_on()?;
+        let pins = self.runtime.block_on(guard.pins()).map_err(EngineError::from)?;
+        let lane = location.lane();
+        let _pass = at.enter(&lane, Purpose::Write)?;
+        report.files_deleted = upkeep::clean_files(session, alias, self.older_than(&pins, request.grace))?;
+        self.settings.faults.reach(FaultPoint::Cleaned);
+        at.go_on()?;
+        let a_day = Duration::from_secs(86_400);
+        report.orphans_deleted = upkeep::delete_orphans(session, alias, self.older_than(&pins, a_day))?;
+        Ok(())
+    }
+
     /// Decides what may go; nothing that is made after this can be among it.
-    fn freeze(
-        &self,
-        alias: &str,
-        guard: &Guard,
-        session: &Session,
-        request: &MaintainRequest,
-    ) -> Result<Frozen, RunnerError> {
+    fn freeze(&self, at: &At<'_>) -> Result<Frozen, RunnerError> {
+        let At { alias, guard, session, request, .. } = *at;
         let keep_from_micros = ((self.settings.now)() - request.keep).timestamp_micros();
         let (holds, consumers) = self.holds(guard, (session, alias), request.stale_after)?;
         let snapshots = lake::snapshots(session, alias)?;
@@ -207,44 +262,33 @@ impl Pintail {
     }
 
     /// Copies the stamps of `ids`, and when each table last changed in them, in a commit of its own.
-    fn keep_what_goes(
-        &self,
-        location: &LakeLocation,
-        session: &Session,
-        ids: &[SnapshotId],
-    ) -> Result<(), RunnerError> {
-        let alias = location.write_alias();
+    fn keep_what_goes(&self, at: &At<'_>, ids: &[SnapshotId]) -> Result<(), RunnerError> {
+        let At { location, alias, session, .. } = *at;
         let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return Ok(()) };
-        let commits = lake::commits_between(session, &alias, SnapshotId(first.0 - 1), Some(*last))?;
-        let names = names_by_id(session, &alias)?;
+        let commits = lake::commits_between(session, alias, SnapshotId(first.0 - 1), Some(*last))?;
+        let names = names_by_id(session, alias)?;
         let mut changes = LastChangesByName::new();
         for commit in commits.iter().filter(|commit| ids.binary_search(&commit.snapshot).is_ok()) {
             record(&mut changes, &location.name, commit, &names);
         }
         let lane = location.lane();
-        let _pass = lane.enter()?;
+        let _pass = at.enter(&lane, Purpose::Write)?;
         let now = (self.settings.now)().timestamp_micros();
-        upkeep::keep(session, &alias, ids, &changes, now, &AttemptId(crate::new_id()))?;
+        upkeep::keep(session, alias, ids, &changes, now, &AttemptId(crate::new_id()))?;
         Ok(())
     }
 
     /// Expires what of `ids` nobody holds by then, and returns what went.
-    fn expire(
-        &self,
-        location: &LakeLocation,
-        guard: &Guard,
-        session: &Session,
-        request: &MaintainRequest,
-        ids: &[SnapshotId],
-    ) -> Result<Vec<SnapshotId>, RunnerError> {
-        let alias = location.write_alias();
+    fn expire(&self, at: &At<'_>, ids: &[SnapshotId]) -> Result<Vec<SnapshotId>, RunnerError> {
+        let At { location, alias, guard, session, request } = *at;
         let lane = location.lane();
         let mut gone = Vec::new();
         for chunk in ids.chunks(CHUNK) {
-            let pass = lane.enter_exclusively()?;
-            let (holds, _) = self.holds(guard, (session, &alias), request.stale_after)?;
+            at.go_on()?;
+            let pass = at.enter(&lane, Purpose::Alone)?;
+            let (holds, _) = self.holds(guard, (session, alias), request.stale_after)?;
             let free = still_free(chunk, &holds);
-            upkeep::expire(session, &alias, &free)?;
+            upkeep::expire(session, alias, &free)?;
             drop(pass);
             gone.extend(free);
             self.settings.faults.reach(FaultPoint::Expired);
@@ -257,6 +301,22 @@ impl Pintail {
         let in_flight = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
         in_flight.chain([((self.settings.now)() - grace).timestamp_micros()]).min().unwrap_or(i64::MIN)
     }
+}
+
+/// Returns what may be said before anything is done.
+fn report_of(at: &At<'_>, frozen: &Frozen) -> Result<Maintained, RunnerError> {
+    let files = upkeep::file_spans(at.session, at.alias)?;
+    let kept: Vec<SnapshotId> = frozen.decision.kept.iter().map(|kept| kept.id).collect();
+    Ok(Maintained {
+        lake: Some(at.location.name.clone()),
+        kept: kept.len(),
+        young: frozen.decision.kept.iter().filter(|kept| kept.why == Why::Young).count(),
+        held: held_by(frozen, |snapshots| bytes_held(&files, snapshots)),
+        bytes_freed: bytes_freed(&files, &kept),
+        expired: frozen.decision.expire.clone(),
+        consumers: frozen.consumers.clone(),
+        ..Maintained::default()
+    })
 }
 
 /// While a table cannot be read nothing is done: among the files

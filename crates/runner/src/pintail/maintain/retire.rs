@@ -12,10 +12,12 @@ use pintail_core::partition::{PartitionKey, Window};
 use pintail_core::sql::stamp::{StampEntry, to_extra_info};
 use pintail_core::sql::strategy::fence;
 use pintail_core::sql::{Relation, Statement};
-use pintail_engine::guard::{Guard, LeaseAnswer, LeaseKey};
+use pintail_engine::guard::{LeaseAnswer, LeaseKey};
+use pintail_engine::lane::Purpose;
 use pintail_engine::transaction::CommitWords;
-use pintail_engine::{EngineError, ErrorClass, LakeLocation, Session, WriteTransaction, lake};
+use pintail_engine::{EngineError, ErrorClass, WriteTransaction, lake};
 
+use super::At;
 use crate::executors::duckdb::slice_of;
 use crate::pintail::{Pintail, RunnerError};
 use crate::project::CompiledScript;
@@ -38,13 +40,8 @@ pub struct Retired {
 
 impl Pintail {
     /// Deletes the slices of `location` whose time is over; in a dry run only says which.
-    pub(super) fn retire(
-        &self,
-        location: &LakeLocation,
-        guard: &Guard,
-        session: &Session,
-        is_dry: bool,
-    ) -> Result<Vec<Retired>, RunnerError> {
+    pub(super) fn retire(&self, at: &At<'_>) -> Result<Vec<Retired>, RunnerError> {
+        let location = at.location;
         let mut told = Vec::new();
         for script in &self.project.scripts {
             let Some(asset) = script.target.as_ref().filter(|asset| asset.lake() == Some(&location.name)) else {
@@ -57,8 +54,8 @@ impl Pintail {
                 continue;
             }
             let mut retired = Retired { asset: asset.clone(), slices, rows: None, left: None };
-            if !is_dry {
-                let work = Work { location, guard, session, script, asset, kept_since };
+            if !at.request.dry_run {
+                let work = Work { at, script, asset, kept_since };
                 self.retire_slices(&work, &mut retired)?;
             }
             told.push(retired);
@@ -85,13 +82,13 @@ impl Pintail {
         let key = LeaseKey { asset: work.asset.to_string(), partition: None };
         let run = RunId(crate::new_id());
         let now = (self.settings.now)().timestamp_micros();
-        let asked = work.guard.try_lease(&key, &run, now);
+        let asked = work.at.guard.try_lease(&key, &run, now);
         let LeaseAnswer::Granted(lease) = self.runtime.block_on(asked).map_err(EngineError::from)? else {
             retired.left = Some("it is being written; the next upkeep comes to it".to_owned());
             return Ok(());
         };
         let done = work.commit(&retired.slices, run);
-        self.runtime.block_on(work.guard.release(&lease)).map_err(EngineError::from)?;
+        self.runtime.block_on(work.at.guard.release(&lease)).map_err(EngineError::from)?;
         match done {
             Ok(rows) => retired.rows = Some(rows),
             Err(RunnerError::Engine(error))
@@ -107,9 +104,7 @@ impl Pintail {
 
 /// One asset and what is needed for it.
 struct Work<'a> {
-    location: &'a LakeLocation,
-    guard: &'a Guard,
-    session: &'a Session,
+    at: &'a At<'a>,
     script: &'a CompiledScript,
     asset: &'a Asset,
     kept_since: DateTime<Utc>,
@@ -118,11 +113,11 @@ struct Work<'a> {
 impl Work<'_> {
     /// Deletes the rows of `slices` in one commit and returns how many there were.
     fn commit(&self, slices: &[PartitionKey], run: RunId) -> Result<u64, RunnerError> {
-        let alias = self.location.write_alias();
+        let At { location, alias, session, .. } = *self.at;
         let Asset::Lake { schema, table, .. } = self.asset else { return Ok(0) };
         // A table that somebody dropped has no rows left to delete.
-        let Some(facts) = lake::table_facts(self.session, &alias, schema, table)? else { return Ok(0) };
-        let relation = Relation::in_catalog(&alias, schema, table);
+        let Some(facts) = lake::table_facts(session, alias, schema, table)? else { return Ok(0) };
+        let relation = Relation::in_catalog(alias, schema, table);
         let mut deletes = Vec::new();
         for some in slices.chunks(SLICES_AT_ONCE) {
             let slice = |key| slice_of(self.script, &facts.schema, key).map(|slice| slice.predicate(None));
@@ -133,15 +128,15 @@ impl Work<'_> {
             let sql = format!("DELETE FROM {relation}\nWHERE {}", conditions.join("\n   OR "));
             deletes.push(Statement::new("delete the slices that retention takes", sql));
         }
-        let lane = self.location.lane();
-        let _pass = lane.enter()?;
-        let transaction = WriteTransaction::begin(self.session, &alias)?;
+        let lane = location.lane();
+        let _pass = self.at.enter(&lane, Purpose::Write)?;
+        let transaction = WriteTransaction::begin(session, alias)?;
         let mut rows = 0;
         for delete in &deletes {
             rows += transaction.run(delete)?;
         }
-        if rows == 0 || !self.location.conflicts_on_empty_delete() {
-            transaction.run(&fence(&alias, self.asset))?;
+        if rows == 0 || !location.conflicts_on_empty_delete() {
+            transaction.run(&fence(alias, self.asset))?;
         }
         let attempt = AttemptId(crate::new_id());
         let message = format!("retire {} slices of {} before {}", slices.len(), self.asset, self.kept_since);

@@ -9,7 +9,7 @@ use pintail_streams::consumer::{Source, Spec, Start};
 
 use super::{Decoder, Table};
 use crate::workspace::config::Config;
-use crate::workspace::consumer::ConsumerConfig;
+use crate::workspace::consumer::{ConsumerConfig, ConsumerPlaces};
 use crate::workspace::reader::quoted_list;
 use crate::workspace::toml_tree::Value;
 
@@ -91,6 +91,12 @@ impl Decoder<'_> {
         let event_types = self.reader.texts(table, "event_types").map(texts);
         let (lake, source) = source?;
         spec.source = source;
+        let place = |key: &str| table.get(key).map(|node| node.span);
+        let places = ConsumerPlaces {
+            source: place("source").unwrap_or(span),
+            by: place("by"),
+            time_column: place("time_column"),
+        };
         Some(ConsumerConfig {
             lake,
             spec,
@@ -101,6 +107,7 @@ impl Decoder<'_> {
             signal_types,
             event_types,
             vehicles,
+            places,
         })
     }
 
