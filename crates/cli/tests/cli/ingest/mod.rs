@@ -2,6 +2,7 @@
 
 mod brokers;
 mod disk;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
