@@ -209,7 +209,9 @@ impl Pintail {
         let is_compacted = needs.iter().any(Need::is_due);
         let mut sample = None;
         if is_compacted || !frozen.decision.expire.is_empty() {
-            let tables: Vec<&TableFiles> = needs.iter().map(|need| &need.files).collect();
+            // Compaction changes nothing of other tables than those that it is about.
+            let is_at_stake = |need: &&Need| need.is_due() || !frozen.decision.expire.is_empty();
+            let tables: Vec<&TableFiles> = needs.iter().filter(is_at_stake).map(|need| &need.files).collect();
             let look = || Sample::take(&location.name, (session, alias), &frozen.decision.kept, &tables);
             sample = Some(at.unless_stopped(look)?);
         }
