@@ -4,3 +4,4 @@
 
 pub mod ingest;
 pub mod listen;
+mod peer;

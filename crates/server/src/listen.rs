@@ -19,6 +19,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 
+use crate::peer::PeerAcceptor;
+
 /// How long requests that have begun may take at the end.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -103,10 +105,11 @@ impl Listener {
             let _ = stop.wait_for(|is_stopped| *is_stopped).await;
             stopping.graceful_shutdown(Some(DRAIN));
         });
-        let service = routes.into_make_service();
+        let service = routes.into_make_service_with_connect_info::<SocketAddr>();
         let served = match self.tls {
             Some(tls) => match axum_server::from_tcp_rustls(self.listener, tls) {
-                Ok(mut server) => {
+                Ok(server) => {
+                    let mut server = server.map(PeerAcceptor);
                     bound_headers(server.http_builder());
                     server.handle(handle).serve(service).await
                 }

@@ -3,6 +3,7 @@
 //! It knows the binary, its output and the servers that tests use, never the engine. Nothing here sleeps: what is awaited
 //! is a file, an answer, or the end of a process.
 
+pub mod authority;
 mod normal;
 mod pintail;
 mod project;

@@ -36,7 +36,9 @@ pub struct CheckArgs {
 /// Runs the command.
 pub fn run(args: &CheckArgs, app: &App) -> Result<Exit, Failure> {
     let project = app.compile()?;
-    let (found, _) = app.split_diagnostics(&project, &args.select)?;
+    let (mut found, _) = app.split_diagnostics(&project, &args.select)?;
+    let missing = project.project.config.ingest.missing_files();
+    found.extend(&missing);
     let counts = Counts::of(&found);
     let fails = 0 < counts.errors || (args.strict && 0 < counts.warnings);
     if app.terminal.is_json {

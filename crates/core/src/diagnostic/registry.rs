@@ -198,6 +198,7 @@ codes! {
     SOURCE_NOT_MADE = "P563" Warning "what is consumed is not what the project makes, but almost has its name";
     CONSUMER_COLUMN = "P564" Error "a consumer names a column that its source does not have";
     OPEN_INGEST = "P575" Error "ingest would take events from anybody";
+    INGEST_FILE = "P576" Error "a file that `[ingest]` names cannot be read";
 }
 
 #[cfg(test)]

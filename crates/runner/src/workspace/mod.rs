@@ -26,7 +26,7 @@ pub use consumer::ConsumerConfig;
 pub use decode::consumer::parse_start;
 pub use decode::{CONFIG_FILE, ConfigSource, read_config};
 pub use environment::Environment;
-pub use ingest::{IngestConfig, KafkaConfig, NatsConfig, TlsFiles};
+pub use ingest::{BrokerTls, IngestConfig, KafkaConfig, NatsConfig, RateLimit, SaslUser, TlsFiles};
 pub use load::{Project, ScriptFile, TestFile, find_root, load_project};
 pub use secrets::Secrets;
 pub use size::ByteSize;

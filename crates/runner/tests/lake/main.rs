@@ -42,4 +42,5 @@ mod storm;
 mod strategies;
 mod streams;
 mod unchanged;
+mod upkeep_faults;
 mod versions;

@@ -10,21 +10,24 @@ use crate::harness::{Folder, Told, only, query, run};
 use crate::processes::{Work, open};
 
 /// A small file system of its own where that is allowed.
-struct SmallDisk(tempfile::TempDir);
+pub struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    fn mount(megabytes: u32) -> Option<Self> {
+    /// Mounts one; `None` where that is not allowed.
+    pub fn mount(megabytes: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let size = format!("size={megabytes}m");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(Self(folder))
     }
 
-    fn path(&self) -> &Path {
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    fn grow(&self, megabytes: u32) {
+    /// Makes it larger.
+    pub fn grow(&self, megabytes: u32) {
         let options = format!("remount,size={megabytes}m");
         let grown = Command::new("mount").args(["-o", &options]).arg(self.path()).status().unwrap();
         assert!(grown.success());
@@ -39,7 +42,7 @@ impl Drop for SmallDisk {
 
 /// Limits the size of every file that a process writes: like a full disk, and possible for everyone. The signal that would
 /// kill the process is ignored, so that it gets the error.
-const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 8192";
+pub const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 8192";
 
 /// Two million rows that do not compress, and a small table.
 const BIG: &str = "//- pipelines/big.sql

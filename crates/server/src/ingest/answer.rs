@@ -11,7 +11,10 @@ use pintail_telemetry::intake::IntakeError;
 use serde::Serialize;
 
 /// After how many seconds a refused request may come again.
-const AGAIN: &str = "5";
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// What there is, for whoever asks for something else.
+const PATHS: &str = "events are taken by POST at `/` and `/events`; `/health`, `/ready` and `/metrics` are read by GET";
 
 /// A request that was not accepted; nothing of it was kept.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(super) struct Refused {
     message: String,
     place: Option<Place>,
     attribute: Option<String>,
+    /// When it may come again.
+    again: Option<Duration>,
 }
 
 /// A place in the body.
@@ -67,7 +72,8 @@ struct Explained {
 
 impl Refused {
     fn new(status: StatusCode, cause: &'static str, message: impl Into<String>) -> Self {
-        Self { status, cause, message: message.into(), place: None, attribute: None }
+        let again = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(AGAIN);
+        Self { status, cause, message: message.into(), place: None, attribute: None, again }
     }
 
     pub(super) fn mode(message: &str) -> Self {
@@ -77,6 +83,43 @@ impl Refused {
     pub(super) fn unauthorized() -> Self {
         let message = "send `Authorization: Bearer <token>` with one of the tokens of `[ingest]`";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    /// The client's certificate says nothing that could be a source.
+    pub(super) fn nameless() -> Self {
+        let message = "events are taken of the source that your certificate names, and it has neither a common name nor a URI \
+                       among its names";
+        Self::new(StatusCode::FORBIDDEN, "nameless", message)
+    }
+
+    /// An event is of another source than the client may send.
+    pub(super) fn not_yours(source: &str, names: &[String], index: Option<usize>) -> Self {
+        let place = index.map_or_else(String::new, |index| format!(" of element {index}"));
+        let names = names.join("`, `");
+        let message = format!(
+            "`source`{place} is `{source}`, and your certificate is of `{names}`; leave `source` out, or send what is yours; \
+             nothing of this request was kept"
+        );
+        Self { attribute: Some("source".to_owned()), ..Self::new(StatusCode::FORBIDDEN, "not_yours", message) }
+    }
+
+    pub(super) fn too_often(wait: Duration) -> Self {
+        let message = "you send more often than `rate_limit` allows; nothing of this request was kept, send larger batches, or \
+                       come again later";
+        Self { again: Some(wait), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_often", message) }
+    }
+
+    pub(super) fn encoding(name: &str) -> Self {
+        let message = format!("a body in the encoding `{name}` is not read; send it as it is, or as `gzip`");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoding", message)
+    }
+
+    pub(super) fn no_such_path(path: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "path", format!("there is nothing at `{path}`: {PATHS}"))
+    }
+
+    pub(super) fn method(method: &str, path: &str) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", format!("`{path}` does not take {method}: {PATHS}"))
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
@@ -128,13 +171,13 @@ impl IntoResponse for Refused {
         metrics::counter!("pintail_ingest_refused_total", "reason" => self.cause).increment(1);
         let explained = Explained { message: self.message, place: self.place, attribute: self.attribute };
         let mut response = (self.status, Json(Failure { error: explained })).into_response();
-        let header = match self.status {
-            StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, AGAIN)),
-            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
-            _ => None,
-        };
-        if let Some((name, value)) = header {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(again) = self.again {
+            // Whole seconds, of which the last has passed.
+            let seconds = again.as_secs() + u64::from(0 < again.subsec_nanos());
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -7,6 +7,7 @@ mod answer;
 mod authority;
 mod body;
 mod handlers;
+mod limits;
 mod mode;
 mod readiness;
 
@@ -21,8 +22,12 @@ use pintail_telemetry::intake::Intake;
 use pintail_telemetry::sink::SinkStatus;
 use pintail_telemetry::sources::SourceStatus;
 use tokio::sync::Semaphore;
+use tower_http::decompression::RequestDecompressionLayer;
+
+use limits::Limits;
 
 pub use authority::Tokens;
+pub use limits::RateLimit;
 
 /// So many bytes of requests are in memory at once; more are asked to come again.
 const IN_FLIGHT: usize = 256 << 20;
@@ -33,7 +38,11 @@ pub struct IngestOptions {
     pub intake: Intake,
     /// Who may send; everybody when there are none.
     pub tokens: Tokens,
-    /// The largest body, in bytes.
+    /// Whether the certificate of a client says which source it may send.
+    pub source_from_certificate: bool,
+    /// How often a client may send; as often as it likes when absent.
+    pub rate_limit: Option<RateLimit>,
+    /// The largest body, in bytes; of a packed one, when it is unpacked.
     pub body_limit: usize,
     /// Whether the lake takes what is sent.
     pub sink: SinkStatus,
@@ -52,6 +61,7 @@ struct Shared {
     options: IngestOptions,
     /// Room for bodies, in KiB.
     room: Semaphore,
+    limits: Option<Limits>,
     is_draining: AtomicBool,
 }
 
@@ -65,17 +75,23 @@ impl IngestRoutes {
     /// Returns the routes.
     pub fn new(options: IngestOptions) -> Self {
         let room = Semaphore::new(IN_FLIGHT.max(options.body_limit) / body::KIB);
-        Self { shared: Arc::new(Shared { options, room, is_draining: AtomicBool::new(false) }) }
+        let limits = options.rate_limit.map(Limits::new);
+        Self { shared: Arc::new(Shared { options, room, limits, is_draining: AtomicBool::new(false) }) }
     }
 
     /// Returns them for axum.
     pub fn router(&self) -> Router {
+        // An encoding that is not unpacked is refused with a word.
+        let unpack = RequestDecompressionLayer::new().pass_through_unaccepted(true);
+        let events = post(handlers::receive).layer(unpack);
         Router::new()
-            .route("/", post(handlers::receive))
-            .route("/events", post(handlers::receive))
+            .route("/", events.clone())
+            .route("/events", events)
             .route("/health", get(handlers::health))
             .route("/ready", get(handlers::ready))
             .route("/metrics", get(handlers::metrics))
+            .fallback(handlers::no_such_path)
+            .method_not_allowed_fallback(handlers::other_method)
             .with_state(self.shared.clone())
     }
 

@@ -3,7 +3,7 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode;
-use pintail_telemetry::cloudevents::{Attributes, Event, EventError, from_batch, from_binary, from_json};
+use pintail_telemetry::cloudevents::{Attributes, Event, EventError, from_batch_of, from_binary_of, from_json_of};
 
 use super::answer::Refused;
 
@@ -23,8 +23,8 @@ pub(super) struct Element {
     pub(super) event: Result<Event, EventError>,
 }
 
-/// Reads the events of a request.
-pub(super) fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Refused> {
+/// Reads the events of a request, which are of `source` when they name none.
+pub(super) fn content(headers: &HeaderMap, body: &[u8], source: Option<&str>) -> Result<Content, Refused> {
     let content_type = match headers.get(CONTENT_TYPE).map(|value| value.to_str()) {
         None => None,
         Some(Ok(text)) => Some(text),
@@ -32,9 +32,9 @@ pub(super) fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Refus
     };
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
-        "application/cloudevents+json" => Ok(Content::One(Box::new(from_json(body)?))),
+        "application/cloudevents+json" => Ok(Content::One(Box::new(from_json_of(body, source)?))),
         "application/cloudevents-batch+json" => {
-            let elements = from_batch(body)?;
+            let elements = from_batch_of(body, source)?;
             let element = |found: pintail_telemetry::cloudevents::BatchElement<'_>| Element {
                 raw: found.raw.as_bytes().to_vec(),
                 event: found.event,
@@ -45,7 +45,7 @@ pub(super) fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Refus
             Err(Refused::mode(&format!("events in the format `{other}` are not read; send them as JSON")))
         }
         _ if headers.keys().any(is_attribute) => {
-            Ok(Content::One(Box::new(from_binary(&attributes(headers)?, content_type, body)?)))
+            Ok(Content::One(Box::new(from_binary_of(&attributes(headers)?, content_type, body, source)?)))
         }
         _ => Err(Refused::mode(
             "the request is in none of the modes of CloudEvents; send `Content-Type: application/cloudevents+json` for one \

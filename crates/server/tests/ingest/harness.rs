@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use pintail_server::ingest::{IngestOptions, IngestRoutes, Tokens};
+use pintail_server::ingest::{IngestOptions, IngestRoutes, RateLimit, Tokens};
 use pintail_server::listen::{Listener, Tls};
 use pintail_telemetry::intake::Intake;
 use pintail_telemetry::log::{Log, LogOptions, LogPosition, Record, decode};
@@ -22,6 +22,8 @@ pub struct Setup {
     pub log_limit: Option<u64>,
     pub tls: Option<Tls>,
     pub lake_patience: Option<Duration>,
+    pub source_from_certificate: bool,
+    pub rate_limit: Option<RateLimit>,
 }
 
 pub struct Server {
@@ -49,6 +51,8 @@ pub async fn serve(setup: Setup) -> Server {
         tokens: Tokens::new(&secrets),
         body_limit: setup.body_limit.unwrap_or(1 << 20),
         sink: sink.clone(),
+        source_from_certificate: setup.source_from_certificate,
+        rate_limit: setup.rate_limit,
         lake_patience: setup.lake_patience.unwrap_or(Duration::from_secs(300)),
         sources: vec![source.clone()],
         metrics: PrometheusBuilder::new().build_recorder().handle(),

@@ -4,4 +4,5 @@
 
 mod answers;
 mod harness;
+mod requests;
 mod tls;

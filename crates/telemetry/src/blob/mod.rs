@@ -1,9 +1,10 @@
 //! The blob store: payloads that are too large for a row, as objects of a folder or of S3.
 //!
 //! Invariant: an object is whole or not there. In a folder it is written under a temporary name, synced, renamed, and the
-//! folder is synced; in S3 it is one PUT. It is written before the row that names it, so a crash leaves at most an object
-//! that no row names. A key is made of an event and its payload, so that an event that comes again, since its sender was
-//! asked to, is written over the object that it has already; another event or payload never has the same one.
+//! folder is synced; in S3 it is one PUT. It is written before the row that names it, so a crash leaves at most an object that
+//! no row names. A key is made of an event and its payload and of nothing else, so that an event that comes again, since its
+//! sender got no answer, is written over the object that it has already, also by another process on another machine; another
+//! event or payload never has the same one.
 
 mod fetch;
 mod local;
@@ -81,8 +82,6 @@ pub struct Blobs {
     /// Larger payloads than this go out, in bytes.
     threshold: usize,
     keys: KeyRing,
-    /// Random, and nowhere written: without it, a key would tell whoever guesses a sealed payload that the guess is right.
-    salt: [uuid::Uuid; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -94,13 +93,13 @@ enum Place {
 impl Blobs {
     /// Returns the store in `folder`.
     pub fn in_folder(folder: PathBuf, threshold: usize, keys: KeyRing) -> Self {
-        Self { place: Place::Folder(folder), threshold, keys, salt: salt() }
+        Self { place: Place::Folder(folder), threshold, keys }
     }
 
     /// Returns the store under `prefix` of an object store.
     pub fn in_store(store: Arc<dyn ObjectStore>, prefix: &str, threshold: usize, keys: KeyRing) -> Self {
         let prefix = prefix.trim_matches('/').to_owned();
-        Self { place: Place::Store { store, prefix }, threshold, keys, salt: salt() }
+        Self { place: Place::Store { store, prefix }, threshold, keys }
     }
 
     /// Moves the payload of `arrival` out when it is larger than the threshold; the event then names its object.
@@ -126,7 +125,7 @@ impl Blobs {
         let subject = arrival.event.subject.as_deref().unwrap_or("none");
         let identity = arrival.event.identity();
         let mut hash = Sha256::new();
-        self.salt.iter().for_each(|salt| hash.update(salt.as_bytes()));
+        hash.update(self.keys.naming());
         hash.update((identity.len() as u64).to_le_bytes());
         hash.update(identity);
         hash.update(payload);
@@ -174,11 +173,6 @@ impl Blobs {
         };
         self.keys.open(key, content).map_err(|source| BlobError::Seal { key: key.to_owned(), source })
     }
-}
-
-/// Two random numbers that nobody guesses.
-fn salt() -> [uuid::Uuid; 2] {
-    [uuid::Uuid::now_v7(), uuid::Uuid::now_v7()]
 }
 
 /// Returns `subject` as the name of one folder: what a file system or a URL reads as something else is a `_`.

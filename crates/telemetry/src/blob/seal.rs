@@ -12,10 +12,14 @@ use aes_gcm::{AeadCore as _, Aes256Gcm, Key, KeyInit as _, Nonce};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
 
 const WITHOUT_ID: &[u8; 4] = b"DBE1";
 const WITH_ID: &[u8; 4] = b"DBE2";
 const NONCE: usize = 12;
+
+/// Tells what names are made of from the key itself.
+const NAMING: &[u8] = b"names of objects";
 
 /// An object that cannot be sealed or opened, or a key that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,12 +52,14 @@ pub enum SealError {
 pub struct KeyRing {
     keys: BTreeMap<String, Aes256Gcm>,
     current: Option<String>,
+    /// Made of the current key, for the names of objects; empty without one.
+    naming: Vec<u8>,
 }
 
 impl KeyRing {
     /// Returns a ring of `keys`, base64 by id; new objects are sealed with `current`, and not at all without it.
     pub fn new(keys: &BTreeMap<String, SecretString>, current: Option<&str>) -> Result<Self, SealError> {
-        let mut ring = Self { keys: BTreeMap::new(), current: current.map(str::to_owned) };
+        let mut ring = Self { keys: BTreeMap::new(), current: current.map(str::to_owned), naming: Vec::new() };
         for (id, secret) in keys {
             let bad = || SealError::BadKey { id: id.clone() };
             if u8::try_from(id.len()).is_err() || id.is_empty() {
@@ -61,12 +67,21 @@ impl KeyRing {
             }
             let bytes = STANDARD.decode(secret.expose_secret()).map_err(|_| bad())?;
             let bytes: [u8; 32] = bytes.try_into().map_err(|_| bad())?;
+            if current == Some(id) {
+                ring.naming = Sha256::digest([NAMING, &bytes].concat()).to_vec();
+            }
             ring.keys.insert(id.clone(), Aes256Gcm::new(&Key::<Aes256Gcm>::from(bytes)));
         }
         match current {
             Some(id) if !ring.keys.contains_key(id) => Err(SealError::NoKey { id: id.to_owned() }),
             _ => Ok(ring),
         }
+    }
+
+    /// Returns what goes before that of which the name of a sealed object is a hash: who lacks the key cannot tell from the
+    /// name that a guess at the content is right.
+    pub(super) fn naming(&self) -> &[u8] {
+        &self.naming
     }
 
     /// Returns the content of the object `key` that holds `plain`.

@@ -107,26 +107,43 @@ async fn what_could_not_be_written_leaves_nothing_behind() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
+/// Stores the payload of an event as a process that was just started does, and returns its key.
+async fn stored(folder: &std::path::Path, keys: KeyRing, members: &str) -> String {
+    let mut arrival = arrival(members);
+    Blobs::in_folder(folder.to_owned(), 8, keys).move_out(&mut arrival).await.unwrap();
+    let Payload::Stored { key } = arrival.event.data else { panic!("{members}") };
+    key
+}
+
 #[tokio::test]
-async fn an_event_that_comes_again_is_written_over_its_own_object_and_over_no_other() {
+async fn an_event_that_comes_again_is_written_over_its_own_object_and_over_no_other_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = Blobs::in_folder(folder.path().join("blobs"), 8, ring(&[("a", 1)], Some("a")));
-    let mut keys = Vec::new();
-    for members in [
-        r#""data":"123456789""#,
-        r#""data":"123456789""#,
-        r#""data":"987654321""#,
-        r#""subject":"x","data":"123456789""#,
-    ] {
-        let mut arrival = arrival(members);
-        blobs.move_out(&mut arrival).await.unwrap();
-        let Payload::Stored { key } = arrival.event.data else { panic!("{members}") };
-        keys.push(key);
+    for sealing in [Some("a"), None] {
+        let mut keys = Vec::new();
+        for members in [
+            r#""data":"123456789""#,
+            r#""data":"123456789""#,
+            r#""data":"987654321""#,
+            r#""subject":"x","data":"123456789""#,
+        ] {
+            keys.push(stored(folder.path(), ring(&[("a", 1)], sealing), members).await);
+        }
+        assert_eq!(keys[0], keys[1]);
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 3);
+        let blobs = Blobs::in_folder(folder.path().to_owned(), 8, ring(&[("a", 1)], None));
+        assert_eq!(blobs.get(&keys[0]).await.unwrap(), b"\"123456789\"");
+        assert_eq!(blobs.get(&keys[2]).await.unwrap(), b"\"987654321\"");
     }
-    assert_eq!(keys[0], keys[1]);
-    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 3);
-    assert_eq!(blobs.get(&keys[0]).await.unwrap(), b"\"123456789\"");
-    assert_eq!(blobs.get(&keys[2]).await.unwrap(), b"\"987654321\"");
+}
+
+#[tokio::test]
+async fn the_name_of_a_sealed_object_does_not_confirm_a_guess_at_its_payload() {
+    let folder = tempfile::tempdir().unwrap();
+    let members = r#""data":"123456789""#;
+    let plain = stored(folder.path(), KeyRing::default(), members).await;
+    let sealed = stored(folder.path(), ring(&[("a", 1)], Some("a")), members).await;
+    let other = stored(folder.path(), ring(&[("a", 2)], Some("a")), members).await;
+    assert_eq!(BTreeSet::from([&plain, &sealed, &other]).len(), 3);
 }
 
 #[tokio::test]

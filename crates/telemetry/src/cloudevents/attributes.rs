@@ -66,6 +66,8 @@ pub(super) fn kind_of(raw: &RawValue) -> &'static str {
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     takes_long_types: bool,
+    /// The source of an event that names none.
+    fallback_source: Option<String>,
     spec_version: Option<String>,
     id: Option<String>,
     source: Option<String>,
@@ -79,6 +81,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// Returns one of an event that is of `source` when it names none.
+    pub(super) fn of(source: Option<&str>) -> Self {
+        Self { fallback_source: source.map(str::to_owned), ..Self::default() }
+    }
+
     /// Returns the draft of an event that was taken in before, also by a version that took a `type` of any length.
     pub(super) fn taken() -> Self {
         Self { takes_long_types: true, ..Self::default() }
@@ -132,10 +139,11 @@ impl Draft {
 
     /// Returns the event, when nothing that must be there is missing.
     pub(super) fn finish(self, data: Payload) -> Result<Event, EventError> {
-        let found = [&self.spec_version, &self.id, &self.source, &self.kind];
+        let source = self.source.or(self.fallback_source);
+        let found = [&self.spec_version, &self.id, &source, &self.kind];
         let missing: Vec<&str> =
             REQUIRED.into_iter().zip(found).filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
-        let (Some(id), Some(source), Some(kind), true) = (self.id, self.source, self.kind, missing.is_empty()) else {
+        let (Some(id), Some(source), Some(kind), true) = (self.id, source, self.kind, missing.is_empty()) else {
             let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
             return Err(EventError::new(format!("the event has no {}", names.join(", "))));
         };

@@ -12,7 +12,17 @@ pub type Attributes = Vec<(String, String)>;
 
 /// Reads an event from its attributes, the content type of the transport, and the payload.
 pub fn from_binary(attributes: &Attributes, content_type: Option<&str>, payload: &[u8]) -> Result<Event, EventError> {
-    let mut draft = Draft::default();
+    from_binary_of(attributes, content_type, payload, None)
+}
+
+/// Does the same for an event that is of `source` when it names none.
+pub fn from_binary_of(
+    attributes: &Attributes,
+    content_type: Option<&str>,
+    payload: &[u8],
+    source: Option<&str>,
+) -> Result<Event, EventError> {
+    let mut draft = Draft::of(source);
     for (index, (name, value)) in attributes.iter().enumerate() {
         let is_first = attributes[..index].iter().all(|(earlier, _)| earlier != name);
         // The content type has a header of its own, and the payload is the body.

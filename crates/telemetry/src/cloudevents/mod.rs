@@ -13,11 +13,11 @@ mod time;
 mod write;
 
 pub(crate) use attributes::check_type;
-pub use binary::{Attributes, from_binary};
+pub use binary::{Attributes, from_binary, from_binary_of};
 pub use error::{EventError, Place};
 pub use event::{Event, Payload, is_json};
 pub(crate) use structured::from_taken_json;
-pub use structured::{BatchElement, from_batch, from_json};
+pub use structured::{BatchElement, from_batch, from_batch_of, from_json, from_json_of};
 pub use time::{EventTime, TimeError};
 
 #[cfg(test)]

@@ -27,7 +27,12 @@ pub struct BatchElement<'a> {
 
 /// Reads one event.
 pub fn from_json(body: &[u8]) -> Result<Event, EventError> {
-    one(body, Draft::default())
+    from_json_of(body, None)
+}
+
+/// Reads one event, which is of `source` when it names none.
+pub fn from_json_of(body: &[u8], source: Option<&str>) -> Result<Event, EventError> {
+    one(body, Draft::of(source))
 }
 
 /// Reads an event that was taken in before: what later versions do not take any more is no damage.
@@ -43,6 +48,11 @@ fn one(body: &[u8], draft: Draft) -> Result<Event, EventError> {
 
 /// Reads a list of events; what is no list at all is refused as a whole, and one that is broken off too.
 pub fn from_batch(body: &[u8]) -> Result<Vec<BatchElement<'_>>, EventError> {
+    from_batch_of(body, None)
+}
+
+/// Reads a list of events, which are of `source` when they name none.
+pub fn from_batch_of<'a>(body: &'a [u8], source: Option<&str>) -> Result<Vec<BatchElement<'a>>, EventError> {
     let text = text_of(body)?;
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
     if !whole.get().starts_with('[') {
@@ -51,7 +61,7 @@ pub fn from_batch(body: &[u8]) -> Result<Vec<BatchElement<'_>>, EventError> {
     }
     let elements: Vec<&RawValue> = serde_json::from_str(whole.get()).map_err(|error| syntax(text, &error))?;
     let numbered = elements.into_iter().enumerate();
-    let event = |raw: &RawValue| event_of(text, raw.get(), Draft::default());
+    let event = |raw: &RawValue| event_of(text, raw.get(), Draft::of(source));
     Ok(numbered.map(|(index, raw)| BatchElement { index, raw: raw.get(), event: event(raw) }).collect())
 }
 

@@ -10,7 +10,7 @@ use pintail_engine::lake::OWN_SCHEMA;
 use pintail_streams::dead_letter::{self, EventName};
 use pintail_streams::{PositionTable, Writer};
 
-use crate::cloudevents::from_json;
+use crate::cloudevents::{Event, Payload, from_json};
 use crate::log::Arrival;
 use crate::raw::{LayoutError, RawTable};
 use crate::sink::{Batch, LandError, Sink, SourceName};
@@ -40,6 +40,9 @@ pub struct Letter {
     /// The event that it is about, as far as it is known.
     pub event: EventName,
 }
+
+/// How the part of a letter begins whose payload is in the blob store; its key follows.
+const ELSEWHERE: &str = "its payload is the object ";
 
 /// Which letters.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +149,10 @@ pub fn replay(writer: Writer, table: RawTable, letters: &[Letter], now_micros: i
             continue;
         }
         match from_json(&letter.raw) {
-            Ok(event) => {
+            Ok(mut event) => {
+                if let (Payload::None, Some(key)) = (&event.data, letter.part.as_deref().and_then(stored_payload)) {
+                    event.data = Payload::Stored { key: key.to_owned() };
+                }
                 batch.arrivals.push(Arrival { event, received_micros: now_micros });
                 batch.positions.push(format!("dead letter {}", letter.id));
                 replayed.landed.push(letter.id.clone());
@@ -162,6 +168,18 @@ pub fn replay(writer: Writer, table: RawTable, letters: &[Letter], now_micros: i
     let to = (at.parse::<u64>().unwrap_or(0) + 1).to_string();
     sink.land(&at, &to, batch)?;
     Ok(replayed)
+}
+
+/// Returns the part that a letter of an event has whose payload is in the blob store, and not in the letter.
+pub(crate) fn payload_elsewhere(event: &Event) -> Option<String> {
+    match &event.data {
+        Payload::Stored { key } => Some(format!("{ELSEWHERE}{key}")),
+        Payload::None | Payload::Json(_) | Payload::Base64(_) => None,
+    }
+}
+
+fn stored_payload(part: &str) -> Option<&str> {
+    part.strip_prefix(ELSEWHERE)
 }
 
 fn mark(alias: &str, ids: &[String]) -> Statement {

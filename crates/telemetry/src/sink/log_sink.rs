@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::{Batch, Due, FlushPolicy, LandError, Landed, Sink, SourceName, due};
 use crate::cloudevents::check_type;
+use crate::letters::payload_elsewhere;
 use crate::log::{Log, LogError, LogPosition, Record, decode};
 use crate::raw::{LayoutError, RawTable};
 
@@ -169,8 +170,8 @@ impl LogSink {
                 }
                 // An earlier version has taken it in.
                 Err(error) => {
-                    let raw = arrival.event.to_json().into_bytes();
-                    batch.letters.push(self.letter(place, None, error.to_string(), raw));
+                    let (part, raw) = (payload_elsewhere(&arrival.event), arrival.event.to_json().into_bytes());
+                    batch.letters.push(self.letter(place, part, error.to_string(), raw));
                 }
             },
             Record::Refused(refused) => {

@@ -26,6 +26,7 @@ pub use isolate::{Diagnosis, isolate};
 pub use log_sink::{LakeState, LogSink, LogSinkError, SinkStatus};
 
 use crate::cloudevents::{Event, EventTime};
+use crate::letters::payload_elsewhere;
 use crate::log::Arrival;
 use crate::raw::{self, LayoutError, ROW_NUMBER, RawTable};
 
@@ -168,7 +169,7 @@ impl Sink {
                     batch.letters.extend(bad.into_iter().map(|(row, reason)| DeadLetter {
                         origin: self.name.origin.clone(),
                         position: batch.positions.get(row).cloned().unwrap_or_default(),
-                        part: None,
+                        part: payload_elsewhere(&batch.arrivals[row].event),
                         reason,
                         raw: batch.arrivals[row].event.to_json().into_bytes(),
                         decoder: None,

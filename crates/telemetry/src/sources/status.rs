@@ -30,7 +30,7 @@ pub struct SourceStatus {
 impl SourceStatus {
     /// Returns the status of the source `name`, which has reached nothing yet.
     pub fn new(name: &'static str) -> Self {
-        let status = Self { name, reach: watch::Sender::new(Reach::default()) };
+        let status = Self { name, reach: watch::Sender::default() };
         status.count();
         status
     }
@@ -48,9 +48,7 @@ impl SourceStatus {
     /// Says that the broker answers, which may be long before anything lands.
     pub(super) fn reached(&self) {
         match self.reach() {
-            Reach::Connecting => {
-                self.set(Reach::Up);
-            }
+            Reach::Connecting => self.set(Reach::Up),
             Reach::Away => {
                 self.set(Reach::Up);
                 tracing::warn!(source = self.name, "the source is back");
@@ -76,18 +74,18 @@ impl SourceStatus {
             }
             _ => (Reach::Waiting, "what the source brings cannot land; it is tried again"),
         };
-        let error = error as &dyn Error;
-        match self.set(now) == now {
+        let (error, before) = (error as &dyn Error, self.reach());
+        self.set(now);
+        match before == now {
             true => tracing::debug!(error, source = self.name, "{told}"),
             false => tracing::warn!(error, source = self.name, "{told}"),
         }
     }
 
-    /// Says how the source is doing, and returns how it was.
-    pub fn set(&self, reach: Reach) -> Reach {
-        let before = self.reach.send_replace(reach);
+    /// Says how the source is doing.
+    pub fn set(&self, reach: Reach) {
+        self.reach.send_replace(reach);
         self.count();
-        before
     }
 
     fn count(&self) {

@@ -1,10 +1,11 @@
 //! Dead letters: listed, found by the beginning of their id, and replayed once.
 
+use pintail_telemetry::cloudevents::Payload;
 use pintail_telemetry::letters::{Letter, LetterFilter, list, replay};
 use pintail_telemetry::log::{Record, Refusal};
 use pintail_telemetry::raw::RawTable;
 
-use crate::harness::{On, Place, RECEIVED, rows};
+use crate::harness::{On, Place, RECEIVED, event, foreign, rows};
 
 fn place_with_letters() -> Place {
     let place = Place::new(On::Sqlite);
@@ -36,6 +37,29 @@ fn a_letter_that_is_an_event_now_lands_once() {
     assert_eq!(rows(&place.writer(), "SELECT id FROM lake.main.raw_events"), ["1"]);
     let with_replayed = LetterFilter { with_replayed: true, ..LetterFilter::default() };
     assert_eq!(all(&place, &with_replayed).iter().filter(|letter| letter.replayed_at.is_some()).count(), 1);
+}
+
+#[test]
+fn a_letter_whose_payload_is_in_the_blob_store_lands_with_it() {
+    let place = Place::new(On::Sqlite);
+    let log = place.log("log");
+    let mut sink = place.sink(&log);
+    place.append(&log, &[event("first", r#""subject":"s""#)]);
+    sink.flush().unwrap().unwrap();
+    let lake = place.writer();
+    foreign(&lake, "ALTER TABLE lake.main.raw_events ALTER COLUMN subject SET NOT NULL");
+    let Record::Event(mut refused) = event("refused", "") else { unreachable!() };
+    refused.event.data = Payload::Stored { key: "cloudevent/blobs/x/1".to_owned() };
+    place.append(&log, &[Record::Event(refused)]);
+    assert_eq!(sink.flush().unwrap().unwrap().letters, 1);
+    drop(sink);
+    foreign(&lake, "ALTER TABLE lake.main.raw_events ALTER COLUMN subject DROP NOT NULL");
+    let letters = all(&place, &LetterFilter::default());
+    assert_eq!(letters[0].part.as_deref(), Some("its payload is the object cloudevent/blobs/x/1"));
+    let done = replay(place.writer(), RawTable::default(), &letters, RECEIVED).unwrap();
+    assert_eq!(done.landed.len(), 1, "{done:?}");
+    let key = "SELECT data_index_key FROM lake.main.raw_events WHERE id = 'refused'";
+    assert_eq!(rows(&place.writer(), key), ["cloudevent/blobs/x/1"]);
 }
 
 #[test]

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use pintail_engine::LakeLocation;
 use pintail_runner::executors::object::client_of;
-use pintail_runner::workspace::{DataPath, IngestConfig, KafkaConfig, NatsConfig};
+use pintail_runner::workspace::{BrokerTls, DataPath, IngestConfig, KafkaConfig, NatsConfig, SaslUser};
 use pintail_runner::{Pintail, RunnerError};
 use pintail_streams::Writer;
 use pintail_telemetry::blob::{Blobs, KeyRing};
 use pintail_telemetry::raw::RawTable;
 use pintail_telemetry::sink::FlushPolicy;
-use pintail_telemetry::sources::{KafkaOptions, NatsOptions, OpenLake, SourceContext, SourceOptions};
+use pintail_telemetry::sources::{
+    ClientTls, KafkaOptions, NatsOptions, OpenLake, Sasl, SaslMechanism, SourceContext, SourceOptions,
+};
 use tokio::runtime::Handle;
 
 use crate::app::App;
@@ -94,9 +96,9 @@ fn nats_options(nats: &NatsConfig) -> NatsOptions {
     NatsOptions {
         url: nats.url.clone(),
         token: nats.token.clone(),
-        user: None,
-        credentials: None,
-        tls: None,
+        user: nats.user.clone(),
+        credentials: nats.credentials.clone(),
+        tls: nats.tls.as_ref().map(client_tls),
         stream: nats.stream.clone(),
         consumer: nats.consumer.clone(),
         subject: nats.subject.clone(),
@@ -110,9 +112,19 @@ fn kafka_options(kafka: &KafkaConfig) -> KafkaOptions {
         brokers: kafka.brokers.clone(),
         topics: kafka.topics.clone(),
         from_start: kafka.from_start,
-        tls: None,
-        sasl: None,
+        tls: kafka.tls.as_ref().map(client_tls),
+        sasl: kafka.sasl.as_ref().map(sasl),
     }
+}
+
+fn client_tls(tls: &BrokerTls) -> ClientTls {
+    ClientTls { authority: tls.ca.clone(), identity: tls.identity.clone() }
+}
+
+fn sasl(user: &SaslUser) -> Sasl {
+    let mechanism = SaslMechanism::ALL.into_iter().find(|(word, _)| *word == user.mechanism);
+    let (_, mechanism) = mechanism.expect("the configuration knows the same words");
+    Sasl { mechanism, user: user.user.clone(), password: user.password.clone() }
 }
 
 /// Returns the store of large payloads, as `[ingest]` names it: whoever decodes reads what ingest has written.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use pintail_server::ingest::{IngestOptions, IngestRoutes, Tokens};
+use pintail_server::ingest::{IngestOptions, IngestRoutes, RateLimit, Tokens};
 use pintail_server::listen::{Listener, Tls, choose_cryptography};
 use pintail_telemetry::intake::Intake;
 use pintail_telemetry::log::{Log, LogOptions};
@@ -33,6 +33,11 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
     choose_cryptography();
     let pintail = app.open_for_question()?;
     let parts = Parts { app, pintail: &pintail };
+    let missing = parts.config().missing_files();
+    if !missing.is_empty() {
+        app.show_diagnostics(pintail.project(), &missing);
+        return Err(Failure::Told(Exit::CheckErrors));
+    }
     if let Some(address) = listen.filter(|address| !parts.config().may_listen_on(address)) {
         return Err(Failure::usage(format!("ingest would listen on {address} and take events from anybody")).with_hint(
             "add `tokens = [\"${INGEST_TOKEN}\"]` or a `client_ca` to [ingest]; `open = true` says that it is meant",
@@ -53,6 +58,8 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
     let routes = IngestRoutes::new(IngestOptions {
         intake: Intake::new(log.clone(), Some(parts.blobs()?)),
         tokens: Tokens::new(&config.tokens),
+        source_from_certificate: config.source_from_certificate,
+        rate_limit: config.rate_limit.map(|limit| RateLimit { per_second: limit.per_second, burst: limit.burst }),
         body_limit: usize::try_from(config.body_limit.0).unwrap_or(usize::MAX),
         sink: sink.status(),
         lake_patience: LAKE_PATIENCE,

@@ -1,7 +1,9 @@
-//! `[ingest]`, `[ingest.nats]` and `[ingest.kafka]`: read, and held against what goes together.
+//! `[ingest]`: read, and held against what goes together. The brokers that it reads are in [`sources`].
+
+mod sources;
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use pintail_core::diagnostic::{Code, nearest};
 use pintail_core::id::LakeName;
@@ -10,10 +12,10 @@ use secrecy::SecretString;
 
 use super::{Decoder, Table, quoted_list};
 use crate::workspace::config::{Config, DataPath};
-use crate::workspace::ingest::{IngestConfig, KafkaConfig, NatsConfig, TlsFiles};
+use crate::workspace::ingest::{IngestConfig, NamedFile, RateLimit, TlsFiles};
 use crate::workspace::reader::{Mode, Resolved};
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 23] = [
     "lake",
     "table",
     "listen",
@@ -22,6 +24,9 @@ const KEYS: [&str; 20] = [
     "certificate",
     "key",
     "client_ca",
+    "source_from_certificate",
+    "rate_limit",
+    "rate_burst",
     "body_limit",
     "log",
     "log_limit",
@@ -36,10 +41,6 @@ const KEYS: [&str; 20] = [
     "kafka",
 ];
 
-const NATS_KEYS: [&str; 7] = ["url", "stream", "consumer", "subject", "token", "max_tries", "ack_wait"];
-
-const KAFKA_KEYS: [&str; 3] = ["brokers", "topics", "from"];
-
 impl Decoder<'_> {
     /// Reads `[ingest]`; the lakes of `config` are known.
     pub(super) fn ingest(&mut self, table: &Table, config: &mut Config) {
@@ -52,8 +53,8 @@ impl Decoder<'_> {
         self.ingest_http(table, span, &mut ingest);
         self.ingest_waiting(table, &mut ingest);
         self.ingest_blobs(table, &mut ingest);
-        ingest.nats = self.nats(table);
-        ingest.kafka = self.kafka(table);
+        ingest.nats = self.nats(table, &mut ingest.files);
+        ingest.kafka = self.kafka(table, &mut ingest.files);
         config.ingest = ingest;
     }
 
@@ -92,7 +93,9 @@ impl Decoder<'_> {
         if let Some(tokens) = self.reader.texts(table, "tokens") {
             ingest.tokens = tokens.iter().map(|token| self.token(token)).collect();
         }
-        ingest.tls = self.tls(table);
+        ingest.tls = self.tls(table, &mut ingest.files);
+        ingest.source_from_certificate = self.source_from_certificate(table, ingest.tls.as_ref());
+        ingest.rate_limit = self.rate_limit(table);
         ingest.body_limit = self.size(table, "body_limit").unwrap_or(ingest.body_limit);
         ingest.open = self.reader.boolean(table, "open").unwrap_or(false);
         let is_used = self.reader.mode == Mode::Resolve;
@@ -107,27 +110,89 @@ impl Decoder<'_> {
         if !token.from_environment {
             self.reader.literal_secret("tokens", token.span);
         }
+        self.deny_empty("tokens", token, "who sends no token would be let in");
         self.reader.secrets.wrap(&token.value)
     }
 
-    fn tls(&mut self, table: &Table) -> Option<TlsFiles> {
-        let texts = ["certificate", "key", "client_ca"].map(|key| self.reader.text(table, key));
-        let path = |text: &Resolved| self.root.join(&text.value);
-        match &texts {
-            [Some(certificate), Some(key), client_ca] => Some(TlsFiles {
-                certificate: path(certificate),
-                key: path(key),
-                client_ca: client_ca.as_ref().map(path),
-            }),
-            [None, None, None] => None,
-            // An overlay may leave the other to its base.
-            _ if self.reader.mode == Mode::Check => None,
-            [Some(alone), None, _] | [None, Some(alone), _] | [None, None, Some(alone)] => {
-                let message = "TLS needs both `certificate` and `key`";
-                self.reader.report(Code::BAD_SETTING, alone.span, message, "name the files of both, in PEM");
+    /// Notes a text that is empty, such as a variable of the environment that is set to nothing.
+    fn deny_empty(&mut self, key: &str, found: &Resolved, help: &str) {
+        if found.value.trim().is_empty() {
+            self.reader.report(Code::BAD_SETTING, found.span, format!("`{key}` must not be empty"), help);
+        }
+    }
+
+    fn tls(&mut self, table: &Table, files: &mut Vec<NamedFile>) -> Option<TlsFiles> {
+        let identity = self.identity(table, files);
+        let client_ca = self.named_file(table, "client_ca", files);
+        match (identity, client_ca) {
+            (Some((certificate, key)), client_ca) => Some(TlsFiles { certificate, key, client_ca }),
+            (None, Some(_)) if self.reader.mode == Mode::Resolve && !has_any(table, &["certificate", "key"]) => {
+                let span = table.get("client_ca")?.span;
+                let message = "`client_ca` needs a `certificate` and its `key`: only TLS asks for certificates";
+                self.reader.report(Code::BAD_SETTING, span, message, "name the files of both, in PEM");
                 None
             }
+            _ => None,
         }
+    }
+
+    /// Reads `certificate` and `key`, of which none has a meaning alone.
+    fn identity(&mut self, table: &Table, files: &mut Vec<NamedFile>) -> Option<(PathBuf, PathBuf)> {
+        let certificate = self.named_file(table, "certificate", files);
+        let key = self.named_file(table, "key", files);
+        self.both_or_none(table, "certificate", "key", "name the files of both, in PEM");
+        certificate.zip(key)
+    }
+
+    /// Notes the one of two keys that stands without the other.
+    fn both_or_none(&mut self, table: &Table, first: &str, second: &str, help: &str) {
+        let alone = match (table.get(first), table.get(second)) {
+            (Some(alone), None) | (None, Some(alone)) => alone,
+            _ => return,
+        };
+        // An overlay may leave the other to its base.
+        if self.reader.mode == Mode::Resolve {
+            let message = format!("`{first}` and `{second}` go together");
+            self.reader.report(Code::BAD_SETTING, alone.span, message, help);
+        }
+    }
+
+    fn named_file(&mut self, table: &Table, key: &'static str, files: &mut Vec<NamedFile>) -> Option<PathBuf> {
+        let text = self.reader.text(table, key)?;
+        self.deny_empty(key, &text, "name a file");
+        let path = self.root.join(&text.value);
+        files.push(NamedFile { key, path: path.clone(), span: text.span });
+        Some(path)
+    }
+
+    fn source_from_certificate(&mut self, table: &Table, tls: Option<&TlsFiles>) -> bool {
+        const KEY: &str = "source_from_certificate";
+        let is_asked = self.reader.boolean(table, KEY).unwrap_or(false);
+        let shows_certificates = tls.is_some_and(|tls| tls.client_ca.is_some());
+        if let Some(node) =
+            table.get(KEY).filter(|_| is_asked && !shows_certificates && self.reader.mode == Mode::Resolve)
+        {
+            let message = format!("`{KEY}` needs `client_ca`: otherwise clients show no certificate");
+            let help = "name the authority of the clients' certificates as `client_ca`";
+            self.reader.report(Code::BAD_SETTING, node.span, message, help);
+        }
+        is_asked
+    }
+
+    fn rate_limit(&mut self, table: &Table) -> Option<RateLimit> {
+        let per_second = self.reader.positive(table, "rate_limit");
+        let burst = self.reader.positive(table, "rate_burst");
+        if let (None, Some(node), Mode::Resolve) = (table.get("rate_limit"), table.get("rate_burst"), self.reader.mode)
+        {
+            let message = "`rate_burst` has no meaning without `rate_limit`";
+            self.reader.report(
+                Code::BAD_SETTING,
+                node.span,
+                message,
+                "add `rate_limit`, requests of a client a second",
+            );
+        }
+        per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) })
     }
 
     fn ingest_waiting(&mut self, table: &Table, ingest: &mut IngestConfig) {
@@ -174,49 +239,8 @@ impl Decoder<'_> {
             }
         }
     }
+}
 
-    fn nats(&mut self, table: &Table) -> Option<NatsConfig> {
-        let node = table.get("nats")?.key;
-        let table = self.reader.table(table, "nats")?;
-        self.reader.deny_unknown(table, "[ingest.nats]", &NATS_KEYS);
-        let url = self.reader.text(table, "url");
-        let stream = self.required(table, "ingest", "nats", node, "stream").map(|text| text.value);
-        let text = |decoder: &mut Self, key| decoder.reader.text(table, key).map(|text| text.value);
-        let consumer = text(self, "consumer").unwrap_or_else(|| "pintail".to_owned());
-        let subject = text(self, "subject");
-        let token = self.reader.secret(table, "token");
-        let max_tries = self.reader.positive(table, "max_tries").map_or(10, |tries| tries.get());
-        let ack_wait = self.duration(table, "ack_wait").unwrap_or(Duration::from_secs(60));
-        let url = match url {
-            Some(url) if url.from_environment => self.reader.secrets.wrap(&url.value),
-            Some(url) => SecretString::from(url.value),
-            None => SecretString::from("nats://127.0.0.1:4222"),
-        };
-        Some(NatsConfig { url, stream: stream?, consumer, subject, token, max_tries, ack_wait })
-    }
-
-    fn kafka(&mut self, table: &Table) -> Option<KafkaConfig> {
-        let node = table.get("kafka")?.key;
-        let table = self.reader.table(table, "kafka")?;
-        self.reader.deny_unknown(table, "[ingest.kafka]", &KAFKA_KEYS);
-        let mut list = |key: &str, help: &str| {
-            let texts = self.reader.texts(table, key);
-            if self.reader.mode == Mode::Resolve && texts.as_ref().is_none_or(Vec::is_empty) {
-                self.reader.report(Code::BAD_SETTING, node, format!("`[ingest.kafka]` needs `{key}`"), help);
-            }
-            texts.map(|texts| texts.into_iter().map(|text| text.value).collect::<Vec<_>>())
-        };
-        let brokers = list("brokers", "such as `brokers = [\"127.0.0.1:9092\"]`");
-        let topics = list("topics", "such as `topics = [\"events\"]`");
-        let from_start = match self.reader.text(table, "from") {
-            None => true,
-            Some(text) => {
-                if !matches!(text.value.as_str(), "start" | "end") {
-                    self.reader.bad_value("from", &text, "`start` or `end`", "");
-                }
-                text.value != "end"
-            }
-        };
-        Some(KafkaConfig { brokers: brokers?, topics: topics?, from_start })
-    }
+fn has_any(table: &Table, keys: &[&str]) -> bool {
+    keys.iter().any(|key| table.contains_key(*key))
 }

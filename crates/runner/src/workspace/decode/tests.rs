@@ -19,6 +19,7 @@ fn environment() -> Environment {
         ("APP_DATABASE_URL", "postgres://app:hunter2@db/app"),
         ("S3_KEY", "AKIA17"),
         ("S3_SECRET", "shh"),
+        ("EMPTY", ""),
         ("DATA", "/mnt/data"),
     ])
 }

@@ -1,16 +1,19 @@
 //! Brokers as sources: what their tests share.
 
 mod kafka;
+mod logins;
 mod nats;
 mod outages;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use pintail_telemetry::raw::RawTable;
 use pintail_telemetry::sink::FlushPolicy;
-use pintail_telemetry::sources::{Source, SourceContext, SourceError, SourceStatus};
+use pintail_telemetry::sources::{KafkaOptions, NatsOptions, Source, SourceContext, SourceError, SourceStatus};
 use pintail_testkit::wait_until;
+use secrecy::SecretString;
 use tokio::sync::watch;
 
 use crate::harness::{Place, RECEIVED, rows};
@@ -72,4 +75,26 @@ fn has(writer: &pintail_streams::Writer, id: &str) -> bool {
     let absent = pintail_engine::lake::absent_names(writer.session(), writer.alias(), &[("main", "raw_events")]);
     absent.unwrap().is_empty()
         && rows(writer, &format!("SELECT 1 FROM lake.main.raw_events WHERE id = '{id}'")).len() == 1
+}
+
+/// Returns how the stream `stream` of the server at `url` is read.
+pub fn nats_options(url: &str, stream: &str) -> NatsOptions {
+    NatsOptions {
+        url: SecretString::from(url),
+        token: None,
+        user: None,
+        credentials: None,
+        tls: None,
+        stream: stream.to_owned(),
+        consumer: "pintail".to_owned(),
+        subject: None,
+        max_tries: 10,
+        ack_wait: Duration::from_secs(1),
+    }
+}
+
+/// Returns how the topic `topic` of the broker at `address` is read.
+pub fn kafka_options(address: &str, topic: &str) -> KafkaOptions {
+    let (brokers, topics) = (vec![address.to_owned()], vec![topic.to_owned()]);
+    KafkaOptions { brokers, topics, from_start: true, tls: None, sasl: None }
 }

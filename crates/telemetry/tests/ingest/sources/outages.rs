@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pintail_telemetry::sources::{KafkaOptions, NatsOptions, Reach, Source, SourceOptions};
+use pintail_telemetry::sources::{NatsOptions, Reach, Source, SourceOptions};
 use pintail_testkit::services::{Fault, Flaky, free_address, kafka as shared_kafka, nats as shared_nats};
 use pintail_testkit::services::{private_kafka, private_nats, unique_name};
 use pintail_testkit::wait_until;
@@ -10,31 +10,11 @@ use secrecy::SecretString;
 
 use super::kafka::Kafka;
 use super::nats::Nats;
-use super::{context, event, has, run_while};
+use super::{context, event, has, kafka_options, nats_options, run_while};
 use crate::harness::{On, Place};
 
 /// Longer than the end may take, however busy the machine.
 const END: Duration = Duration::from_secs(2);
-
-fn nats_options(url: &str, stream: &str) -> NatsOptions {
-    NatsOptions {
-        url: SecretString::from(url),
-        token: None,
-        user: None,
-        credentials: None,
-        tls: None,
-        stream: stream.to_owned(),
-        consumer: "pintail".to_owned(),
-        subject: None,
-        max_tries: 10,
-        ack_wait: Duration::from_secs(1),
-    }
-}
-
-fn kafka_options(address: &str, topic: &str) -> KafkaOptions {
-    let (brokers, topics) = (vec![address.to_owned()], vec![topic.to_owned()]);
-    KafkaOptions { brokers, topics, from_start: true, tls: None, sasl: None }
-}
 
 #[test]
 fn a_nats_server_that_comes_later_and_goes_in_between_is_read_whenever_it_is_there() {
