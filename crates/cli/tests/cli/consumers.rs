@@ -115,8 +115,46 @@ fn a_consumer_is_run_listed_shown_reset_and_replayed() {
               writes         signals, events
               starts         with all that the table holds
               at a gap       stop
-              expiry         waits for it until it is silent for <time>
+              expiry         waits for it until it is silent for 1h
               rows stay      for ever
+        "#]],
+    );
+    check(
+        &project,
+        "consume show decode --json",
+        expect![[r#"
+            exit code 0
+            --- stdout
+            {
+              "consumer": "decode",
+              "shards": [
+                {
+                  "consumer": "decode",
+                  "script": false,
+                  "source": "ducklake://main/raw_events",
+                  "decoder": "cloudevents-default",
+                  "decoder_version": 1,
+                  "state": "idle",
+                  "lag_seconds": 0.0,
+                  "unread_rows": 0,
+                  "unread_snapshots": 0,
+                  "oldest_unread": null,
+                  "cursor": 3,
+                  "head": 10,
+                  "gap": null,
+                  "holds_snapshot": 10,
+                  "told_at": "<when>",
+                  "required": false,
+                  "stale_after_seconds": 3600.0,
+                  "stale_since": null,
+                  "retention_seconds": null,
+                  "start": "earliest",
+                  "gap_policy": "stop",
+                  "owner": null,
+                  "dead_letters": 1
+                }
+              ]
+            }
         "#]],
     );
     check(
@@ -472,7 +510,7 @@ SELECT id, subject FROM changes WHERE id <> 'e0'
               writes         fast
               starts         with all that the table holds
               at a gap       stop
-              expiry         waits for it until it is silent for <time>
+              expiry         waits for it until it is silent for 1h
         "#]],
     );
     check(
@@ -590,4 +628,11 @@ FROM range(1, 3) r(i);
         --- stderr
         (1 row)
     "#]].assert_eq(&query.to_string());
+    // It names its event, for whoever looks for it.
+    let letters = run(&project, "deadletter list --json").expect_ok().stdout;
+    let letters: serde_json::Value = serde_json::from_str(&letters).unwrap();
+    let letter = &letters["letters"][0];
+    assert_eq!((&letter["event"]["id"], &letter["event"]["subject"]), (&"e2".into(), &"car".into()), "{letter}");
+    let shown = run(&project, &format!("deadletter show {}", letter["id"].as_str().unwrap())).expect_ok().stdout;
+    assert!(shown.contains("event     e2\n") && shown.contains("type      dimo.status\n"), "{shown}");
 }

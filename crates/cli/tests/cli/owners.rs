@@ -52,6 +52,27 @@ fn a_consumer_that_another_process_has_is_an_exit_code_with_its_owner_and_since_
 }
 
 #[test]
+fn one_that_is_silent_for_longer_than_its_limit_is_shown_as_stale_since_then() {
+    let project = project();
+    let config = std::fs::read_to_string(project.place("pintail.toml")).unwrap();
+    let brief = "[consumer.decode]\nretention = \"400d\"\nstart = \"head\"\ngap = \"skip\"\nstale = \"0s\"";
+    project.write("pintail.toml", &config.replace("[consumer.decode]", brief));
+    more(&project, 0, 3);
+    run(&project, "consume run").expect_ok();
+    let shown = run(&project, "consume show decode").expect_ok().to_string();
+    let lines = [
+        "holds          nothing: stale since <when> UTC (snapshot ",
+        "starts         with what comes from then on",
+        "at a gap       skip",
+        "expiry         waits for it until it is silent for 0s",
+        "rows stay      400d",
+    ];
+    for line in lines {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+#[test]
 fn ctrl_c_before_nothing_is_left_is_an_exit_code() {
     let project = project();
     more(&project, 0, 3);

@@ -16,13 +16,14 @@ on_both! {
     equal_rows_on_both_sides_of_a_window_are_all_there
     a_redelivered_event_of_any_age_is_there_once
     a_crash_at_any_point_loses_nothing_and_doubles_nothing
-    maintenance_is_no_work_and_updates_are_no_inserts
-    a_gap_stops_is_read_again_or_is_skipped_on_record
+    case_e36_maintenance_is_no_work_and_updates_are_no_inserts
+    case_e32_a_gap_stops_is_read_again_or_is_skipped_on_record
     shards_share_the_rows_and_each_keeps_its_own_rollup
     a_second_process_waits_and_takes_over_when_the_first_is_gone
     a_zombie_owner_writes_nothing_after_its_heir
     a_consumer_that_begins_late_reads_what_the_table_holds
     what_cannot_be_consumed_is_said
+    a_source_that_changes_its_columns_between_two_passes_is_looked_at_again
     a_rollup_that_somebody_broke_is_made_anew
 }
 
@@ -215,7 +216,7 @@ fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(on: On) {
     assert_eq!(letters, [format!("{0}|{0}", points.len())]);
 }
 
-fn maintenance_is_no_work_and_updates_are_no_inserts(on: On) {
+fn case_e36_maintenance_is_no_work_and_updates_are_no_inserts(on: On) {
     let lake = Lake::new(on);
     let writer = begun(&lake);
     let decoder = Pairs::default();
@@ -244,7 +245,7 @@ pub fn expire_below(writer: &Writer, snapshot: i64) {
     foreign(writer, &format!("CALL ducklake_expire_snapshots('{alias}', versions => [{}])", ids.join(", ")));
 }
 
-fn a_gap_stops_is_read_again_or_is_skipped_on_record(on: On) {
+fn case_e32_a_gap_stops_is_read_again_or_is_skipped_on_record(on: On) {
     let lake = Lake::new(on);
     let writer = begun(&lake);
     let decoder = Pairs { has_rollup: false, ..Pairs::default() };
@@ -405,4 +406,21 @@ fn a_rollup_that_somebody_broke_is_made_anew(on: On) {
     insert(&writer, &["a/2026-01-01/2/x=1"]);
     drain(&mut consumer);
     assert_eq!(rows(&writer, COUNTS), ["a|2", "b|1"]);
+}
+
+fn a_source_that_changes_its_columns_between_two_passes_is_looked_at_again(on: On) {
+    let lake = Lake::new(on);
+    let writer = begun(&lake);
+    let decoder = Pairs::default();
+    let mut consumer = open(&writer, spec("decode"), &decoder);
+    insert(&writer, &["a/2026-01-01/1/x=1"]);
+    drain(&mut consumer);
+    foreign(&writer, "ALTER TABLE lake.main.raw RENAME COLUMN data TO date");
+    insert(&writer, &["a/2026-01-01/2/x=1"]);
+    let text = consumer.pass().unwrap_err().to_string();
+    assert!(text.contains("has no column `data`") && text.contains("there is `date`"), "{text}");
+    foreign(&writer, "ALTER TABLE lake.main.raw RENAME COLUMN date TO data");
+    insert(&writer, &["a/2026-01-01/3/x=1"]);
+    assert_eq!(drain(&mut consumer)[0].rows, 2);
+    assert_eq!(rows(&writer, COUNTS), ["a|3"]);
 }
