@@ -13,3 +13,27 @@ pub fn show_at(address: Option<SocketAddr>) -> Result<(), Failure> {
     let listening = PrometheusBuilder::new().with_http_listener(address).install();
     listening.map_err(|error| Failure::usage(format!("`--metrics {address}`: {}", with_sources(&error))))
 }
+
+/// Reads an address to listen on.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| match text.trim_start_matches(':').parse::<u16>() {
+        Ok(port) => format!("an address and a port are expected; did you mean `127.0.0.1:{port}`?"),
+        Err(_) => "an address and a port are expected, such as `127.0.0.1:9464`".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_none_is_told_a_right_one() {
+        assert_eq!(address("[::1]:9464"), Ok("[::1]:9464".parse().unwrap()));
+        for (text, expected) in
+            [("9464", "`127.0.0.1:9464`?"), (":9464", "`127.0.0.1:9464`?"), ("localhost", "such as")]
+        {
+            let told = address(text).unwrap_err();
+            assert!(told.contains(expected), "{text}: {told}");
+        }
+    }
+}

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use duckdb::{Config, Connection};
 use pintail_core::sql::Literal;
 
+use crate::batches::Shelf;
 use crate::error::EngineError;
 use crate::native::{DUCKDB_VERSION, Extension, ExtensionFolders, checked};
 use crate::object_store::{self, ObjectStore};
@@ -48,6 +49,7 @@ pub struct Instance {
     options: InstanceOptions,
     loaded: RefCell<BTreeSet<Extension>>,
     settled: RefCell<BTreeSet<String>>,
+    shelf: Shelf,
 }
 
 impl Instance {
@@ -85,7 +87,9 @@ impl Instance {
             let sql = format!("SET GLOBAL max_temp_directory_size = '{bytes}B'");
             connection.execute_batch(&sql).map_err(fail)?;
         }
-        let instance = Self { connection, options, loaded: RefCell::default(), settled: RefCell::default() };
+        let shelf = Shelf::default();
+        shelf.register(&connection).map_err(fail)?;
+        let instance = Self { connection, options, loaded: RefCell::default(), settled: RefCell::default(), shelf };
         if skips_check {
             for extension in &instance.options.loads {
                 instance.load(*extension)?;
@@ -155,7 +159,7 @@ impl Instance {
             .connection
             .try_clone()
             .map_err(|error| EngineError::statement("open a connection", "", &error, &redactor))?;
-        let session = Session::new(connection, redactor);
+        let session = Session::new(connection, redactor, self.shelf.clone());
         let mut settings = String::from("SET TimeZone = 'UTC'; SET errors_as_json = true");
         if let Some(root) = &self.options.project_root {
             settings += &format!("; SET file_search_path = {}", Literal::new(root.display().to_string()));

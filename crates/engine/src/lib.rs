@@ -4,6 +4,8 @@
 //! DuckDB only; the guard beside it by sqlx only; a Postgres catalog's tables are written by DuckDB only. Every error's class is decided in [`classify`], the one place that
 //! matches on the engine's texts.
 
+mod bare;
+pub mod batches;
 pub mod classify;
 pub mod error;
 pub mod fault;
@@ -20,6 +22,7 @@ pub mod result;
 pub mod session;
 pub mod transaction;
 
+pub use batches::Stage;
 pub use classify::ErrorClass;
 pub use error::EngineError;
 pub use instance::{Instance, InstanceOptions};

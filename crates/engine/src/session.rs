@@ -7,10 +7,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use duckdb::{Connection, InterruptHandle, Row};
 use pintail_core::sql::{Ident, Relation, Statement};
 
+use crate::batches::{Shelf, Stage};
 use crate::error::EngineError;
 use crate::redact::Redactor;
 use crate::result::ResultSet;
@@ -32,11 +34,12 @@ pub struct Session {
     redactor: Redactor,
     sent: RefCell<Vec<SentStatement>>,
     used: RefCell<Option<String>>,
+    shelf: Shelf,
 }
 
 impl Session {
-    pub(crate) fn new(connection: Connection, redactor: Redactor) -> Self {
-        Self { connection, redactor, sent: RefCell::default(), used: RefCell::default() }
+    pub(crate) fn new(connection: Connection, redactor: Redactor, shelf: Shelf) -> Self {
+        Self { connection, redactor, sent: RefCell::default(), used: RefCell::default(), shelf }
     }
 
     /// Returns the handle that interrupts whatever this session is doing, from any thread.
@@ -169,23 +172,19 @@ impl Session {
         })
     }
 
-    /// Appends `batches` to a table that exists, in the order of its columns; a relation without a catalog is a temp table.
-    pub fn append<'b>(
+    /// Makes the temp view `view` over `batches`, which are read where they lie, without a copy, until the stage is dropped. It
+    /// has the columns of `schema`, which all batches have, and [`crate::batches::PLACE`].
+    pub fn stage(
         &self,
         purpose: &'static str,
-        table: &Relation,
-        batches: impl IntoIterator<Item = &'b RecordBatch>,
-    ) -> Result<(), EngineError> {
-        let catalog = table.catalog.as_ref().map_or("temp", |catalog| catalog.0.as_str());
-        let schema = table.schema.as_ref().map_or("main", |schema| schema.0.as_str());
-        self.timed(purpose, &format!("-- append to {table}"), || {
-            let mut appender = self.connection.appender_to_catalog_and_db(&table.table.0, catalog, schema)?;
-            for batch in batches {
-                appender.append_record_batch(batch.clone())?;
-            }
-            // The drop of an appender sends its rest too, and tells nobody when that fails.
-            appender.flush()
-        })
+        view: &Relation,
+        schema: &Schema,
+        batches: &[RecordBatch],
+    ) -> Result<Stage, EngineError> {
+        let lent = self.shelf.lend(view, schema, batches);
+        let (stage, query) = lent.map_err(|detail| EngineError::Answer { purpose, detail })?;
+        self.run(&Statement::new(purpose, format!("CREATE OR REPLACE TEMP VIEW {view} AS\n{query}")))?;
+        Ok(stage)
     }
 
     /// Returns the columns of `query` as `(name, type)`, without running it.

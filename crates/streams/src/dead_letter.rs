@@ -9,8 +9,9 @@ use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMic
 use indoc::formatdoc;
 use pintail_core::id::SnapshotId;
 use pintail_core::sql::{Literal, Relation, Statement};
+use pintail_engine::batches::PLACE;
 use pintail_engine::lake::{self, OWN_SCHEMA};
-use pintail_engine::{EngineError, Session, WriteTransaction};
+use pintail_engine::{EngineError, Session, Stage, WriteTransaction};
 use sha2::{Digest as _, Sha256};
 
 use crate::writer::Writer;
@@ -104,32 +105,24 @@ pub fn by_origin(session: &Session, alias: &str) -> Result<Vec<LettersOf>, Engin
     })
 }
 
-/// Letters that lie in a temp table of the writer's session, ready for a transaction.
+/// Letters that statements of the writer's session can read, ready for a transaction.
 #[derive(Debug)]
 pub struct StagedLetters {
-    count: usize,
+    /// `None` when there are none.
+    stage: Option<Stage>,
     positions: Option<(String, String)>,
 }
 
-/// Puts `letters` into a temp table; done before a transaction, since that writes one database.
+/// Makes `letters` readable for statements of `session`.
 pub fn stage(session: &Session, letters: &[DeadLetter]) -> Result<StagedLetters, EngineError> {
     let positions = || letters.iter().map(|letter| &letter.position);
     let positions = positions().min().cloned().zip(positions().max().cloned());
     if letters.is_empty() {
-        return Ok(StagedLetters { count: 0, positions });
+        return Ok(StagedLetters { stage: None, positions });
     }
-    let stage = Relation::temp(STAGE);
-    session.run(&Statement::new(
-        "make the stage of dead letters",
-        formatdoc! {"
-            CREATE OR REPLACE TEMP TABLE {stage} (
-              id VARCHAR, origin VARCHAR, position VARCHAR, part VARCHAR, reason VARCHAR, raw BLOB, decoder VARCHAR,
-              version UINTEGER, event_id VARCHAR, event_source VARCHAR, subject VARCHAR, event_type VARCHAR,
-              event_time TIMESTAMPTZ
-            )"},
-    ))?;
-    session.append("stage the dead letters", &stage, [&batch(letters)])?;
-    Ok(StagedLetters { count: letters.len(), positions })
+    let batch = batch(letters);
+    let stage = session.stage("stage the dead letters", &Relation::temp(STAGE), &batch.schema(), &[batch])?;
+    Ok(StagedLetters { stage: Some(stage), positions })
 }
 
 fn batch(letters: &[DeadLetter]) -> RecordBatch {
@@ -159,21 +152,20 @@ fn batch(letters: &[DeadLetter]) -> RecordBatch {
 
 /// Writes staged letters in an open transaction, those that are not there yet; returns how many were new.
 pub fn write(transaction: &WriteTransaction<'_>, alias: &str, staged: &StagedLetters) -> Result<u64, EngineError> {
-    let Some((first, last)) = &staged.positions else { return Ok(0) };
-    debug_assert!(0 < staged.count, "letters have positions");
+    let Some((stage, (first, last))) = staged.stage.as_ref().zip(staged.positions.as_ref()) else { return Ok(0) };
     // The bounds let DuckLake leave out the files of other positions.
     transaction.run(&Statement::new(
         "write the dead letters",
         formatdoc! {"
             INSERT INTO {table} BY NAME
-            SELECT now() AS recorded_at, s.*
+            SELECT now() AS recorded_at, s.* EXCLUDE ({PLACE})
             FROM (SELECT DISTINCT ON (id) * FROM {stage}) s
             WHERE NOT EXISTS (
               SELECT 1 FROM {table} d
               WHERE d.position BETWEEN {first} AND {last} AND d.id = s.id
             )",
             table = relation(alias),
-            stage = Relation::temp(STAGE),
+            stage = stage.relation(),
             first = Literal::new(first),
             last = Literal::new(last),
         },

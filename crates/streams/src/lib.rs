@@ -11,6 +11,7 @@ pub mod consumer;
 pub mod cursors;
 pub mod dead_letter;
 pub mod decoder;
+pub mod measures;
 pub mod position;
 pub mod rollup;
 pub mod service;

@@ -2,7 +2,8 @@
 //! INSERT … SELECT of the same decoded rows into a table of the same layout.
 //!
 //! `decode <folder> <extension folder> <events per snapshot> <snapshots>`; an event has five signals. Each snapshot is
-//! landed, consumed and then copied, so that both sides see the same machine; the lake grows from line to line.
+//! landed, consumed and then copied, so that both sides see the same machine; the lake grows from line to line. With
+//! `RUST_LOG=debug` each statement is shown with the time that it took.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,6 +20,10 @@ use pintail_telemetry::decode::{CloudEventsDefault, DecoderOptions};
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_ansi(false)
+        .init();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, extensions, events, snapshots] = arguments.as_slice() else {
         return Err("usage: decode <folder> <extension folder> <events per snapshot> <snapshots>".into());
@@ -142,11 +147,11 @@ impl Bench {
         Ok(opened?.map_err(|holder| format!("process {} has the consumer", holder.process))?)
     }
 
-    /// Copies the rows that were decoded last, out of memory; how long that took.
+    /// Copies the rows that were decoded last, out of memory and in the order in which they came; how long that took.
     fn copy(&self, snapshot: u64) -> Result<Duration, EngineError> {
         self.send(&format!(
             "CREATE OR REPLACE TEMP TABLE decoded AS SELECT * FROM signals WHERE starts_with(cloud_event_id, \
-             'event-{snapshot}-')"
+             'event-{snapshot}-') ORDER BY \"timestamp\", name"
         ))?;
         let began = Instant::now();
         for sql in ["BEGIN", "INSERT INTO plain SELECT * FROM decoded", "COMMIT"] {

@@ -10,6 +10,7 @@ pub mod import;
 pub mod intake;
 pub mod letters;
 pub mod log;
+pub mod measures;
 pub mod raw;
 pub mod rollup;
 pub mod sink;

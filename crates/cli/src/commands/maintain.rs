@@ -51,7 +51,7 @@ pub struct MaintainArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, num_args = 0..=1, conflicts_with = "dry_run")]
     every: Option<Option<Duration>>,
     /// Show metrics in Prometheus form at this address, such as 127.0.0.1:9465
-    #[arg(long, value_name = "ADDRESS", requires = "every")]
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics::address, requires = "every")]
     metrics: Option<SocketAddr>,
     /// Keep snapshots younger than this; otherwise `keep` of `[maintain]`, 7d
     #[arg(long, value_name = "TIME", value_parser = duration)]

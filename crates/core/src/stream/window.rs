@@ -11,7 +11,7 @@ pub struct WindowLimits {
 
 impl Default for WindowLimits {
     fn default() -> Self {
-        Self { rows: 100_000, bytes: 64 << 20 }
+        Self { rows: 100_000, bytes: 128 << 20 }
     }
 }
 

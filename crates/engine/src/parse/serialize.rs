@@ -1,12 +1,10 @@
 //! What DuckDB's own parser says: the AST of queries in bulk, the number of statements, and syntax errors of the rest.
 
-use std::ffi::{CStr, CString};
-use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::ffi::CString;
 
-use duckdb::ffi;
 use serde_json::Value;
 
+use crate::bare::BareConnection;
 use crate::classify::EngineMessage;
 use crate::error::EngineError;
 use crate::session::Session;
@@ -73,67 +71,12 @@ pub fn syntax_error(text: &str) -> Option<EngineMessage> {
     extract(text).err()
 }
 
-/// A bare connection for `duckdb_extract_statements`, which the safe crate does not offer.
-struct RawConnection {
-    database: ffi::duckdb_database,
-    connection: ffi::duckdb_connection,
-}
-
-#[expect(unsafe_code, reason = "duckdb_extract_statements has no safe wrapper; handles stay inside this file")]
-impl RawConnection {
-    fn open() -> Option<Self> {
-        let mut raw = Self { database: ptr::null_mut(), connection: ptr::null_mut() };
-        // SAFETY: both out-pointers are valid; a failed open leaves nothing to free but what destroy/close accept.
-        unsafe {
-            if ffi::duckdb_open(ptr::null(), &mut raw.database) != ffi::DuckDBSuccess {
-                return None;
-            }
-            if ffi::duckdb_connect(raw.database, &mut raw.connection) != ffi::DuckDBSuccess {
-                return None;
-            }
-        }
-        Some(raw)
-    }
-
-    fn extract(&self, text: &CStr) -> Result<usize, String> {
-        let mut statements: ffi::duckdb_extracted_statements = ptr::null_mut();
-        // SAFETY: the connection is open, the text is NUL-terminated, and the result is destroyed on every path.
-        unsafe {
-            let count = ffi::duckdb_extract_statements(self.connection, text.as_ptr(), &mut statements);
-            let outcome = if count == 0 {
-                let error = ffi::duckdb_extract_statements_error(statements);
-                match error.is_null() {
-                    true => Ok(0),
-                    false => Err(CStr::from_ptr(error).to_string_lossy().into_owned()),
-                }
-            } else {
-                Ok(usize::try_from(count).unwrap_or(usize::MAX))
-            };
-            ffi::duckdb_destroy_extracted(&mut statements);
-            outcome
-        }
-    }
-}
-
-#[expect(
-    unsafe_code,
-    reason = "the handles may move between threads as long as one at a time uses them: the mutex sees to it"
-)]
-// SAFETY: DuckDB's handles are not bound to a thread, and every use is behind the mutex below.
-unsafe impl Send for RawConnection {}
-
-/// The process's one bare connection; it lives as long as the process, so that no destructor races with its end.
-fn shared() -> &'static Mutex<Option<RawConnection>> {
-    static SHARED: OnceLock<Mutex<Option<RawConnection>>> = OnceLock::new();
-    SHARED.get_or_init(|| Mutex::new(RawConnection::open()))
-}
-
 fn extract(text: &str) -> Result<usize, EngineMessage> {
     let Ok(text) = CString::new(text) else {
         return Err(EngineMessage::parse("Parser Error: a NUL byte cannot stand in SQL"));
     };
-    match shared().lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-        Some(parser) => parser.extract(&text).map_err(|error| EngineMessage::parse(&error)),
+    match BareConnection::shared() {
+        Some(parser) => parser.count_statements(&text).map_err(|error| EngineMessage::parse(&error)),
         None => Err(EngineMessage::parse("INTERNAL Error: DuckDB could not be opened for parsing")),
     }
 }

@@ -113,11 +113,12 @@ impl Sources {
         match content {
             Content::One(event) => check(event, None),
             Content::Batch(elements) => {
-                let events = elements
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(index, element)| element.event.as_ref().ok().map(|event| (index, event)));
-                events.map(|(index, event)| check(event, Some(index))).collect()
+                for (index, element) in elements.iter().enumerate() {
+                    if let Ok(event) = &element.event {
+                        check(event, Some(index))?;
+                    }
+                }
+                Ok(())
             }
         }
     }

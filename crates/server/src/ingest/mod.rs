@@ -8,6 +8,7 @@ mod authority;
 mod body;
 mod handlers;
 mod limits;
+mod measures;
 mod mode;
 mod readiness;
 
@@ -28,6 +29,7 @@ use limits::Limits;
 
 pub use authority::Tokens;
 pub use limits::RateLimit;
+pub use measures::describe;
 
 /// So many bytes of requests are in memory at once; more are asked to come again.
 const IN_FLIGHT: usize = 256 << 20;

@@ -26,6 +26,8 @@ pub struct Observation {
     pub snapshots: Vec<SeenSnapshot>,
     /// Those of them that deleted rows of the source.
     pub deleting: Vec<SnapshotId>,
+    /// Whether one of them may have changed the source's columns.
+    pub is_altered: bool,
 }
 
 /// Looks at the lake. `seen` is what this process has looked through before.
@@ -65,6 +67,10 @@ pub fn observe(
             _ => false,
         })
     };
+    let alters = |change: &Change| match change {
+        Change::Altered(table) => Some(*table) == found,
+        change => matches!(change, Change::Unknown { .. }),
+    };
     let last = changed.last();
     let head = match last {
         Some(last) => last.id,
@@ -75,6 +81,7 @@ pub fn observe(
         found,
         head,
         seen,
+        is_altered: changed.iter().any(|snapshot| snapshot.changes.changes().iter().any(alters)),
         deleting: changed.iter().filter(deletes).map(|snapshot| snapshot.id).collect(),
         snapshots: changed.iter().map(seen_snapshot).collect(),
     })

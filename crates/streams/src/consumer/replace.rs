@@ -19,6 +19,7 @@ use crate::decoder::{Decoder, Parent, Target};
 /// The events of a window whose older rows go, in a temp table of the writer's session.
 #[derive(Debug)]
 pub struct StagedParents {
+    /// None when there are no events.
     columns: Vec<Parent>,
     /// The version of the decoder that reads them now.
     version: u32,
@@ -59,13 +60,6 @@ pub fn stage_parents(
         let found = all.into_iter().find(|column| column.name.eq_ignore_ascii_case(&parent.target));
         found.map_or("VARCHAR", |column| column.data_type.as_str())
     };
-    let definitions: Vec<String> = columns
-        .iter()
-        .enumerate()
-        .map(|(index, parent)| format!("{} {}", staged_name(index), type_of(parent)))
-        .collect();
-    let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} ({})", definitions.join(", "));
-    session.run(&Statement::new("make the stage of events", sql))?;
     let place = |parent: &Parent| {
         reads.iter().position(|read| *read == parent.source).expect("a decoder reads what its rows say of their event")
     };
@@ -79,7 +73,24 @@ pub fn stage_parents(
             without_unread(&asked, index, decoded)
         })
         .collect();
-    session.append("stage the events", &stage, &batches)?;
+    let schema = match batches.first() {
+        Some(batch) => batch.schema(),
+        None => return Ok(StagedParents { columns: Vec::new(), version: decoder.version() }),
+    };
+    let read = session.stage("read the events", &Relation::temp("_pt_events"), &schema, &batches)?;
+    let typed: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(index, parent)| {
+            format!("CAST({} AS {}) AS {}", Ident::new(&parent.source), type_of(parent), staged_name(index))
+        })
+        .collect();
+    let sql = format!(
+        "CREATE OR REPLACE TEMP TABLE {stage} AS\nSELECT DISTINCT {}\nFROM {}",
+        typed.join(", "),
+        read.relation()
+    );
+    session.run(&Statement::new("keep the events", sql))?;
     Ok(StagedParents { columns, version: decoder.version() })
 }
 
@@ -132,6 +143,9 @@ impl StagedParents {
         index: usize,
     ) -> Result<u64, EngineError> {
         let Some(version) = &prepared.target.identity.version else { return Ok(0) };
+        if self.columns.is_empty() {
+            return Ok(0);
+        }
         let (base, gone) = (&prepared.base, gone_of(index));
         let of_base = |parent: &Parent| format!("_pt_base.{}", Ident::new(&parent.target));
         let is_older = format!(

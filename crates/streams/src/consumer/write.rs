@@ -5,7 +5,8 @@
 
 use indoc::formatdoc;
 use pintail_core::sql::{Ident, Relation, Statement};
-use pintail_engine::{EngineError, Session, WriteTransaction};
+use pintail_engine::batches::PLACE;
+use pintail_engine::{EngineError, Session, Stage, WriteTransaction};
 
 use super::decoding::DecodedWindow;
 use super::ranges::{Range, ranges_of};
@@ -14,7 +15,7 @@ use super::tables::PreparedTarget;
 use crate::dead_letter::{self, StagedLetters};
 use crate::decoder::Target;
 
-/// A window that lies in temp tables.
+/// A window that statements can read.
 #[derive(Debug)]
 pub struct StagedWindow {
     targets: Vec<StagedTarget>,
@@ -33,6 +34,9 @@ struct StagedTarget {
     rows: u64,
     /// Ranges of the time column that hold all rows, as text; empty when the target has no such column.
     ranges: Vec<Range>,
+    /// Keeps the decoded rows.
+    #[expect(dead_code, reason = "the stage reads them for as long as this is here")]
+    lent: Option<Stage>,
 }
 
 /// What is done about rows that are there already.
@@ -88,7 +92,7 @@ fn fresh_of(index: usize) -> Relation {
     Relation::temp(&format!("_pt_fresh_{index}"))
 }
 
-/// Puts a decoded window into temp tables.
+/// Makes a decoded window readable for statements.
 pub fn stage(
     session: &Session,
     targets: &[PreparedTarget],
@@ -100,18 +104,13 @@ pub fn stage(
     for (index, (prepared, batches)) in targets.iter().zip(&window.rows).enumerate() {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         if rows == 0 {
-            staged.push(StagedTarget { stage: stage_of(index), decoded: 0, rows, ranges: Vec::new() });
+            staged.push(StagedTarget { stage: stage_of(index), decoded: 0, rows, ranges: Vec::new(), lent: None });
             continue;
         }
-        let columns: Vec<String> =
-            prepared.target.columns.iter().map(|c| format!("{} {}", Ident::new(&c.name), c.data_type)).collect();
-        let stage = stage_of(index);
-        let sql = format!("CREATE OR REPLACE TEMP TABLE {stage} ({})", columns.join(", "));
-        session.run(&Statement::new("make the stage", sql))?;
-        session.append("stage the decoded rows", &stage, batches)?;
-        let ranges = ranges_of(session, &prepared.target, &stage)?;
+        let lent = session.stage("stage the decoded rows", &stage_of(index), &batches[0].schema(), batches)?;
+        let ranges = ranges_of(session, &prepared.target, lent.relation())?;
         let (stage, once) = keep_once(session, &prepared.target, index, rows)?;
-        staged.push(StagedTarget { stage, decoded: rows, rows: once, ranges });
+        staged.push(StagedTarget { stage, decoded: rows, rows: once, ranges, lent: Some(lent) });
     }
     Ok(StagedWindow { targets: staged, letters, replaced })
 }
@@ -213,7 +212,8 @@ fn insert_fresh(
         }
         folding(false);
     }
-    let sql = format!("INSERT INTO {} BY NAME\nSELECT * FROM {fresh}", prepared.base);
+    let names = idents(prepared.target.columns.iter().map(|column| &column.name));
+    let sql = format!("INSERT INTO {} BY NAME\nSELECT {names}\nFROM {fresh}", prepared.base);
     let inserted = transaction.run(&Statement::new("insert the new rows", sql))?;
     Ok(Some((fresh, inserted)))
 }
@@ -249,7 +249,7 @@ fn find_alike(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) ->
     };
     let part = |in_new: &str, in_base: &str| {
         formatdoc! {"
-            SELECT _pt_new.rowid AS _pt_place, _pt_new.*
+            SELECT _pt_new.*
             FROM {stage} AS _pt_new
             WHERE {in_new} AND {hash_of_new} IN (
               SELECT {hash_of_base}
@@ -271,7 +271,7 @@ fn find_alike(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) ->
 fn find_known(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) -> Statement {
     let part = |in_new: &str, in_base: &str| {
         formatdoc! {"
-            SELECT _pt_new._pt_place
+            SELECT _pt_new.{PLACE}
             FROM {alike} AS _pt_new
             WHERE {in_new} AND EXISTS (
               SELECT 1
@@ -288,13 +288,13 @@ fn find_known(prepared: &PreparedTarget, staged: &StagedTarget, index: usize) ->
     Statement::new("find the rows that are there already", sql)
 }
 
-/// Returns the statement that copies the other rows. Places are those of a temp table, where they are unique.
+/// Returns the statement that copies the other rows.
 fn leave_out_known(staged: &StagedTarget, index: usize) -> Statement {
     let sql = formatdoc! {"
         CREATE OR REPLACE TEMP TABLE {fresh} AS
         SELECT *
         FROM {stage}
-        WHERE rowid NOT IN (SELECT _pt_place FROM {known})",
+        WHERE {PLACE} NOT IN (SELECT {PLACE} FROM {known})",
         fresh = fresh_of(index),
         stage = staged.stage,
         known = known_of(index),

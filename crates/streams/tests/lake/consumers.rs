@@ -23,6 +23,7 @@ on_both! {
     a_zombie_owner_writes_nothing_after_its_heir
     a_consumer_that_begins_late_reads_what_the_table_holds
     what_cannot_be_consumed_is_said
+    a_source_that_changes_its_columns_between_two_passes_is_looked_at_again
     a_rollup_that_somebody_broke_is_made_anew
 }
 
@@ -405,4 +406,21 @@ fn a_rollup_that_somebody_broke_is_made_anew(on: On) {
     insert(&writer, &["a/2026-01-01/2/x=1"]);
     drain(&mut consumer);
     assert_eq!(rows(&writer, COUNTS), ["a|2", "b|1"]);
+}
+
+fn a_source_that_changes_its_columns_between_two_passes_is_looked_at_again(on: On) {
+    let lake = Lake::new(on);
+    let writer = begun(&lake);
+    let decoder = Pairs::default();
+    let mut consumer = open(&writer, spec("decode"), &decoder);
+    insert(&writer, &["a/2026-01-01/1/x=1"]);
+    drain(&mut consumer);
+    foreign(&writer, "ALTER TABLE lake.main.raw RENAME COLUMN data TO date");
+    insert(&writer, &["a/2026-01-01/2/x=1"]);
+    let text = consumer.pass().unwrap_err().to_string();
+    assert!(text.contains("has no column `data`") && text.contains("there is `date`"), "{text}");
+    foreign(&writer, "ALTER TABLE lake.main.raw RENAME COLUMN date TO data");
+    insert(&writer, &["a/2026-01-01/3/x=1"]);
+    assert_eq!(drain(&mut consumer)[0].rows, 2);
+    assert_eq!(rows(&writer, COUNTS), ["a|3"]);
 }

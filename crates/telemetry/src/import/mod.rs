@@ -49,16 +49,6 @@ pub enum ImportError {
         /// The file.
         path: PathBuf,
     },
-    /// A file is not what it was when a part of it was imported.
-    #[error(
-        "{} has changed since {records} of its records were imported; import what is new as a file of its own", .path.display()
-    )]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// So many records are in the lake.
-        records: u64,
-    },
     /// DuckDB cannot read a file, or the lake failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -70,8 +60,17 @@ pub enum ImportError {
     Land(#[from] LandError),
 }
 
+/// A file that is not what it was when records of it were imported: nothing of it is imported now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The file.
+    pub path: PathBuf,
+    /// So many records of what it was are in the lake.
+    pub records: u64,
+}
+
 /// What an import did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Files of which something was new.
     pub files: u64,
@@ -81,6 +80,8 @@ pub struct Imported {
     pub rows: u64,
     /// Records that were no events.
     pub letters: u64,
+    /// Files that were left out, since they have changed.
+    pub changed: Vec<Changed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +138,8 @@ impl Import {
             let skip = match known {
                 None => 0,
                 Some(known) if known.fingerprint != fingerprint => {
-                    return Err(ImportError::Changed { path, records: known.records });
+                    done.changed.push(Changed { path, records: known.records });
+                    continue;
                 }
                 Some(known) if known.is_whole => {
                     done.known += 1;

@@ -15,8 +15,11 @@ use crate::log::Arrival;
 use crate::raw::{LayoutError, RawTable};
 use crate::sink::{Batch, LandError, Sink, SourceName};
 
+/// The origins of letters that ingest writes.
+pub const ORIGINS: [&str; 5] = ["http", "nats", "kafka", "file", "replay"];
+
 /// How the origins of consumers begin.
-const CONSUMER: &str = "consumer ";
+pub const CONSUMER: &str = "consumer ";
 
 /// A dead letter as it lies in the lake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +126,14 @@ pub fn list(writer: &Writer, filter: &LetterFilter) -> Result<Vec<Letter>, Engin
             },
         })
     })
+}
+
+/// Returns the origins of the letters that are there.
+pub fn origins(writer: &Writer) -> Result<Vec<String>, EngineError> {
+    dead_letter::prepare(writer)?;
+    let table = dead_letter::relation(writer.alias());
+    let sql = format!("SELECT DISTINCT origin FROM {table} ORDER BY origin");
+    writer.session().rows("list the origins of dead letters", &sql, |row| row.get(0))
 }
 
 /// Lands `letters` as events, those that are events now; `now_micros` is the time of those that have none.

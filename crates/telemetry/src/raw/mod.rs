@@ -11,7 +11,7 @@ use std::fmt;
 use pintail_core::sql::{Ident, Relation};
 
 pub use layout::{LayoutError, prepare};
-pub use rows::{ROW_NUMBER, rows, stage};
+pub use rows::{rows, stage};
 
 /// The columns, in order, with DuckDB's types.
 pub const COLUMNS: [(&str, &str); 13] = [

@@ -2,36 +2,25 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array};
-use indoc::formatdoc;
-use pintail_core::sql::{Ident, Relation, Statement};
-use pintail_engine::{EngineError, Session};
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+use pintail_core::sql::Relation;
+use pintail_engine::{EngineError, Session, Stage};
 
 use super::COLUMNS;
 use crate::cloudevents::{EventTime, Payload};
 use crate::log::Arrival;
 
-/// The stage's own column: the number of the row, by which a bad one is found and left out.
-pub const ROW_NUMBER: &str = "_pt_row";
-
 /// Rows of one Arrow batch; a larger one would be one more copy of everything.
 const CHUNK: usize = 8_192;
 
-/// Puts `arrivals` into the temp table `name`, numbered from 0.
-pub fn stage(session: &Session, name: &str, arrivals: &[Arrival]) -> Result<(), EngineError> {
-    let stage = Relation::temp(name);
-    let columns = COLUMNS.map(|(name, data_type)| format!("{} {data_type}", Ident::new(name))).join(", ");
-    session.run(&Statement::new(
-        "make the stage of raw events",
-        formatdoc! {"CREATE OR REPLACE TEMP TABLE {stage} ({columns}, {row} UINTEGER)", row = Ident::new(ROW_NUMBER)},
-    ))?;
-    let numbered = arrivals.chunks(CHUNK).zip((0_u32..).step_by(CHUNK));
-    let batches: Vec<RecordBatch> = numbered.map(|(chunk, first)| rows(chunk, first)).collect();
-    session.append("stage the raw events", &stage, &batches)
+/// Makes `arrivals` readable as `name` for statements of `session`, numbered from 0 in the stage's own column.
+pub fn stage(session: &Session, name: &str, arrivals: &[Arrival]) -> Result<Stage, EngineError> {
+    let batches: Vec<RecordBatch> = arrivals.chunks(CHUNK).map(rows).collect();
+    session.stage("stage the raw events", &Relation::temp(name), &rows(&[]).schema(), &batches)
 }
 
-/// Returns `arrivals` as columns of the table and their numbers from `first`.
-pub fn rows(arrivals: &[Arrival], first: u32) -> RecordBatch {
+/// Returns `arrivals` as columns of the table.
+pub fn rows(arrivals: &[Arrival]) -> RecordBatch {
     let text = |get: &dyn Fn(&Arrival) -> Option<&str>| -> ArrayRef {
         Arc::new(arrivals.iter().map(get).collect::<StringArray>())
     };
@@ -65,9 +54,7 @@ pub fn rows(arrivals: &[Arrival], first: u32) -> RecordBatch {
         }),
         text(&|_| None),
     ];
-    let count = u32::try_from(arrivals.len()).expect("a batch has fewer than 2^32 rows");
-    let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(first..first + count));
-    let named = COLUMNS.iter().map(|(name, _)| *name).zip(columns).chain([(ROW_NUMBER, numbers)]);
+    let named = COLUMNS.iter().map(|(name, _)| *name).zip(columns);
     RecordBatch::try_from_iter_with_nullable(named.map(|(name, column)| (name, column, true)))
         .expect("every column has one value per event")
 }

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use pintail_core::id::SnapshotId;
-use pintail_core::sql::{Ident, Relation, Statement};
+use pintail_core::sql::{Relation, Statement};
+use pintail_engine::batches::PLACE;
 use pintail_engine::{EngineError, WriteTransaction};
 use pintail_streams::dead_letter::{self, DeadLetter, EventName, StagedLetters};
 use pintail_streams::{Commit, Move, Outcome, PositionTable, Writer, commit, position};
@@ -28,7 +29,7 @@ pub use log_sink::{LakeState, LogSink, LogSinkError, SinkStatus};
 use crate::cloudevents::{Event, EventTime};
 use crate::letters::payload_elsewhere;
 use crate::log::Arrival;
-use crate::raw::{self, LayoutError, ROW_NUMBER, RawTable};
+use crate::raw::{self, LayoutError, RawTable};
 
 const STAGE: &str = "_pt_raw_events";
 
@@ -141,7 +142,7 @@ impl Sink {
 
     fn land_until_known(&self, from: &str, to: &str, mut batch: Batch) -> Result<Landed, LandError> {
         let refused = |error| LandError::Refused(error);
-        raw::stage(self.writer.session(), STAGE, &batch.arrivals).map_err(refused)?;
+        let _stage = raw::stage(self.writer.session(), STAGE, &batch.arrivals).map_err(refused)?;
         let mut letters = dead_letter::stage(self.writer.session(), &batch.letters).map_err(refused)?;
         let mut left_out: Vec<usize> = Vec::new();
         let mut pauses = pauses();
@@ -246,9 +247,8 @@ impl Sink {
         let lane = self.writer.lake().lane();
         let _pass = lane.enter_within(self.writer.faults().patience(), &|| false)?;
         let transaction = WriteTransaction::begin(self.writer.session(), self.writer.alias())?;
-        let row = Ident::new(ROW_NUMBER);
         let tried =
-            transaction.run(&self.insert(&format!("\nWHERE {} <= {row} AND {row} < {}", range.start, range.end)));
+            transaction.run(&self.insert(&format!("\nWHERE {} <= {PLACE} AND {PLACE} < {}", range.start, range.end)));
         transaction.roll_back();
         match tried {
             Ok(_) => Ok(None),
@@ -264,7 +264,7 @@ fn condition_without(rows: &[usize]) -> String {
         return String::new();
     }
     let numbers: Vec<String> = rows.iter().map(ToString::to_string).collect();
-    format!("\nWHERE {} NOT IN ({})", Ident::new(ROW_NUMBER), numbers.join(", "))
+    format!("\nWHERE {PLACE} NOT IN ({})", numbers.join(", "))
 }
 
 /// Returns how people name `event`.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use pintail_telemetry::import::{Import, ImportError, Imported};
+use pintail_telemetry::import::{Changed, Import, ImportError, Imported};
 use pintail_telemetry::raw::RawTable;
 use pintail_telemetry::sink::FlushPolicy;
 
@@ -98,13 +98,21 @@ fn a_table_in_csv_has_attributes_as_columns() {
 }
 
 #[test]
-fn a_file_that_has_changed_since_is_refused_and_others_are_named() {
+fn a_file_that_has_changed_since_is_left_out_and_told_and_the_others_land() {
     let place = Place::new(On::Sqlite);
     let file = write(&place, "in/a.ndjson", &lines(0..3));
     import(&place, &file);
     write(&place, "in/a.ndjson", &lines(0..4));
-    let error = try_import(&place, &file, "").unwrap_err();
-    assert!(matches!(error, ImportError::Changed { records: 3, .. }), "{error}");
+    write(&place, "in/b.ndjson", &lines(10..12));
+    let done = import(&place, file.parent().unwrap());
+    assert_eq!((done.files, done.rows), (1, 2));
+    assert_eq!(done.changed, [Changed { path: file, records: 3 }]);
+    assert_eq!(rows(&place.writer(), COUNT), ["5|5"]);
+}
+
+#[test]
+fn what_is_no_file_to_import_is_named() {
+    let place = Place::new(On::Sqlite);
     let other = write(&place, "in/b.txt", "");
     assert!(matches!(try_import(&place, &other, "").unwrap_err(), ImportError::Unknown { .. }));
     let empty = write(&place, "empty/_b.ndjson", "");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use pintail_runner::{duration_text, with_sources};
 use pintail_streams::consumer::{Holder, Landed, PassError};
+use pintail_streams::measures;
 use pintail_streams::service::{Ended, Event, Mode, Stop, work};
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "follow")]
     patience: Duration,
     /// Show metrics in Prometheus form at this address, such as 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS", requires = "follow")]
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics::address, requires = "follow")]
     metrics: Option<SocketAddr>,
 }
 
@@ -64,6 +65,7 @@ struct Summary {
 /// Runs the command.
 pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
     metrics::show_at(args.metrics)?;
+    measures::describe();
     let pintail = app.open_for_question()?;
     let openings = openings(&pintail, &args.names)?;
     let mut scripts = Scripts::of(&pintail, &args.names);

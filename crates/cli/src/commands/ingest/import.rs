@@ -24,7 +24,7 @@ pub fn run(path: &Path, app: &App) -> Result<Exit, Failure> {
     let told = |done: &Imported| app.terminal.talk(&format!("{} in the lake", count_of(done.rows, "event")));
     let done = import.and_then(|mut import| import.run(&path, told)).map_err(|error| failure(&error))?;
     show(&done, &parts);
-    Ok(Exit::Ok)
+    Ok(if done.changed.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
 fn show(done: &Imported, parts: &Parts<'_>) {
@@ -32,6 +32,9 @@ fn show(done: &Imported, parts: &Parts<'_>) {
     if terminal.is_json {
         terminal.json(&json!({
             "files": done.files, "known_files": done.known, "events": done.rows, "dead_letters": done.letters,
+            "changed_files": done.changed.iter().map(|changed| json!({
+                "path": changed.path.display().to_string(), "imported_records": changed.records,
+            })).collect::<Vec<_>>(),
         }));
         return;
     }
@@ -45,6 +48,14 @@ fn show(done: &Imported, parts: &Parts<'_>) {
         let letters = count_of(done.letters, "record");
         terminal.warning(&format!("kept as dead letters, because they are no events: {letters}"));
         terminal.hint("`pintail deadletter list` shows them");
+    }
+    for changed in &done.changed {
+        let (path, records) = (changed.path.display(), count_of(changed.records, "record"));
+        terminal
+            .error(&format!("{path} has changed since it was imported ({records}); nothing of it was imported now"));
+    }
+    if !done.changed.is_empty() {
+        terminal.hint("import what is new as a file of its own");
     }
 }
 

@@ -26,7 +26,7 @@ An event is answered with 202 when it is on disk, and is in the lake within `flu
 and the sources NATS and Kafka, stand under `[ingest]` in pintail.toml.")]
 pub struct IngestArgs {
     /// Listen on this address instead of `listen` in pintail.toml; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::metrics::address)]
     listen: Option<std::net::SocketAddr>,
     /// Import a file, or every file below a folder, instead of listening; what is imported already is left out
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]

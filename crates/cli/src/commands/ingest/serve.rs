@@ -45,6 +45,8 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
     }
     let metrics = PrometheusBuilder::new().install_recorder();
     let metrics = metrics.map_err(|error| Failure::internal(format!("could not count: {error}")))?;
+    pintail_server::ingest::describe();
+    pintail_telemetry::measures::describe();
     let runtime = Runtime::new().map_err(|error| Failure::internal(format!("could not start: {error}")))?;
     let config = parts.config();
     let options = LogOptions { path: config.log.clone(), limit: config.log_limit.0 };

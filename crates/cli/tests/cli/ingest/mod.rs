@@ -91,6 +91,9 @@ fn what_was_answered_is_in_the_lake_after_the_end() {
     let metrics = get(&address, "/metrics");
     assert!(metrics.contains("\npintail_ingest_events_total 3\n"), "{metrics}");
     assert!(metrics.contains("\npintail_ingest_refused_total{reason=\"mode\"} 1\n"), "{metrics}");
+    for name in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()) {
+        assert!(metrics.contains(&format!("# HELP {name} ")), "{name} is described: {metrics}");
+    }
     let outcome = stop(running);
     assert!(outcome.stderr.contains("stopping: what was answered lands in the lake first"), "{outcome}");
     let rows = query(&project, "SELECT id, data, data_index_key IS NOT NULL AS out FROM raw_events ORDER BY id");
@@ -270,4 +273,54 @@ fn mistakes_of_imports_and_letters_say_what_to_do() {
     check("deadletter show 00", "no dead letter has an id that begins with `00`");
     check("deadletter replay", "required arguments were not provided");
     check("deadletter replay 00", "no dead letter is meant by that");
+    check("deadletter list --origin htpp", "did you mean `http`?");
+    check("deadletter replay --origin consumer", "there are http, nats, kafka, file, replay");
+    check("consume run --follow --metrics 9464", "did you mean `127.0.0.1:9464`?");
+    check("ingest --listen localhost", "such as `127.0.0.1:9464`");
+}
+
+#[test]
+fn dead_letters_fit_into_a_terminal_and_json_has_all_of_them() {
+    let project = Project::new("//- /pintail.toml\n");
+    let long = "x".repeat(300);
+    project.write("in/a-rather-long-name-of-a-file.ndjson", &format!("{{\"specversion\":\"1.0\",\"{long}\":1}}\nno\n"));
+    pintail(&project).words("ingest --from in").run().expect_ok();
+    let shown = pintail(&project).words("deadletter list").env("COLUMNS", "80").run().expect_ok();
+    let lines: Vec<&str> = shown.stdout.lines().collect();
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(lines[2].contains("…"), "{shown}");
+    assert!(shown.stderr.contains("`pintail deadletter show <id>` shows the whole of one"), "{shown}");
+    let all = pintail(&project).words("deadletter list --json").run().expect_ok().raw_stdout;
+    assert!(all.contains(&long), "{all}");
+}
+
+#[test]
+fn a_file_that_has_changed_is_told_and_the_others_land() {
+    let project = Project::new("//- /pintail.toml\n");
+    project.write("in/a.ndjson", &format!("{}\n", event("1")));
+    pintail(&project).words("ingest --from in").run().expect_ok();
+    project.write("in/a.ndjson", &format!("{}\n{}\n", event("1"), event("2")));
+    project.write("in/b.ndjson", &format!("{}\n", event("3")));
+    let outcome = pintail(&project).words("ingest --from in").run().expect_code(1);
+    expect![[r#"
+        exit code 1
+        --- stdout
+        1 event of 1 file landed in main.raw_events
+        --- stderr
+        1 event in the lake
+        error: <project>/in/a.ndjson has changed since it was imported (1 record); nothing of it was imported now
+        hint: import what is new as a file of its own
+    "#]]
+    .assert_eq(&outcome.to_string());
+    assert_eq!(query(&project, "SELECT id FROM raw_events").len(), 2);
+}
+
+#[test]
+fn files_of_tls_that_are_not_there_are_told_by_check_and_stop_nothing_else() {
+    let project = Project::new("//- /pintail.toml\n[ingest]\ncertificate = \"server.pem\"\nkey = \"server.key\"\n");
+    for command in ["check", "ingest"] {
+        let told = pintail(&project).words(command).run().expect_code(3);
+        assert!(told.stderr.contains("P576") && told.stderr.contains("pintail.toml:2:15"), "{told}");
+    }
+    pintail(&project).words("query").arg("SELECT 1").run().expect_ok();
 }

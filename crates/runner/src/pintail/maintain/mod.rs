@@ -17,7 +17,8 @@ use std::time::Duration;
 use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::retention::{
-    Decision, Hold, RetentionFacts, Snapshot, TableFiles, Why, bytes_freed, bytes_held, decide, still_free,
+    Decision, Hold, RetentionFacts, Snapshot, TableFiles, Why, bytes_freed, bytes_held, decide, delete_before,
+    still_free,
 };
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Pin, PinKind};
@@ -209,7 +210,9 @@ impl Pintail {
         let is_compacted = needs.iter().any(Need::is_due);
         let mut sample = None;
         if is_compacted || !frozen.decision.expire.is_empty() {
-            let tables: Vec<&TableFiles> = needs.iter().map(|need| &need.files).collect();
+            // Compaction changes nothing of other tables than those that it is about.
+            let is_at_stake = |need: &&Need| need.is_due() || !frozen.decision.expire.is_empty();
+            let tables: Vec<&TableFiles> = needs.iter().filter(is_at_stake).map(|need| &need.files).collect();
             let look = || Sample::take(&location.name, (session, alias), &frozen.decision.kept, &tables);
             sample = Some(at.unless_stopped(look)?);
         }
@@ -298,8 +301,9 @@ impl Pintail {
 
     /// Returns the moment before which nothing is read any more: `grace` ago, or before the oldest work in progress.
     fn older_than(&self, pins: &[Pin], grace: Duration) -> i64 {
-        let in_flight = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
-        in_flight.chain([((self.settings.now)() - grace).timestamp_micros()]).min().unwrap_or(i64::MIN)
+        let work = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
+        let grace = i64::try_from(grace.as_micros()).unwrap_or(i64::MAX);
+        delete_before((self.settings.now)().timestamp_micros(), grace, work)
     }
 }
 

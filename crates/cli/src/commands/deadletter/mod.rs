@@ -1,10 +1,13 @@
 //! `deadletter`: what could not be taken in, shown and tried again.
 
+mod list;
+
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use pintail_runner::with_sources;
-use pintail_telemetry::letters::{self, Letter, LetterFilter, Replayed};
+use pintail_telemetry::letters::{self, CONSUMER, Letter, LetterFilter, Replayed};
 use serde_json::{Value, json};
 
 use super::ingest::parts::Parts;
@@ -12,7 +15,6 @@ use crate::app::App;
 use crate::environment::now;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::table::{Align, listing};
 use crate::render::text::{count, or_dash, rfc3339, thousands};
 
 /// So much of an id is shown, and tells it from others.
@@ -28,25 +30,11 @@ pub struct DeadletterArgs {
 #[derive(Debug, Subcommand)]
 enum DeadletterCommand {
     /// List what could not be taken in or decoded, the newest first
-    List(ListArgs),
+    List(list::ListArgs),
     /// Show one letter with its bytes
     Show(ShowArgs),
     /// Try again to take letters in as events
     Replay(ReplayArgs),
-}
-
-/// Which letters.
-#[derive(Debug, Args)]
-struct ListArgs {
-    /// Only of this origin, such as http, nats, kafka or file
-    #[arg(long, value_name = "ORIGIN")]
-    origin: Option<String>,
-    /// Also those that were replayed
-    #[arg(long)]
-    all: bool,
-    /// The newest so many
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
-    limit: u64,
 }
 
 /// Which letter.
@@ -83,7 +71,7 @@ pub fn run(args: &DeadletterArgs, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
     let parts = Parts { app, pintail: &pintail };
     match &args.command {
-        DeadletterCommand::List(args) => list(args, &parts),
+        DeadletterCommand::List(args) => list::run(args, &parts),
         DeadletterCommand::Show(args) => show(args, &parts),
         DeadletterCommand::Replay(args) => replay(args, &parts),
     }
@@ -95,54 +83,6 @@ fn find(parts: &Parts<'_>, filter: &LetterFilter) -> Result<Vec<Letter>, Failure
         return Ok(Vec::new());
     }
     Ok(letters::list(&parts.writer(1)?, filter)?)
-}
-
-fn list(args: &ListArgs, parts: &Parts<'_>) -> Result<Exit, Failure> {
-    let filter = LetterFilter {
-        origin: args.origin.clone(),
-        with_replayed: args.all,
-        limit: Some(args.limit),
-        ..LetterFilter::default()
-    };
-    let found = find(parts, &filter)?;
-    let terminal = &parts.app.terminal;
-    if terminal.is_json {
-        terminal.json(&json!({"letters": found.iter().map(letter_json).collect::<Vec<_>>()}));
-        return Ok(Exit::Ok);
-    }
-    if found.is_empty() {
-        let of = args.origin.as_ref().map(|origin| format!(" of origin `{origin}`")).unwrap_or_default();
-        terminal.data(&format!("there are no dead letters{of}\n"));
-        return Ok(Exit::Ok);
-    }
-    let columns = [
-        ("id", Align::Left),
-        ("at", Align::Left),
-        ("origin", Align::Left),
-        ("where", Align::Left),
-        ("bytes", Align::Right),
-        ("why", Align::Left),
-    ];
-    let row = |letter: &Letter| {
-        let place = match &letter.part {
-            Some(part) => format!("{}, {part}", letter.position),
-            None => letter.position.clone(),
-        };
-        let bytes = thousands(letter.raw.len() as u64);
-        vec![
-            shortened(&letter.id),
-            letter.recorded_at.clone(),
-            letter.origin.clone(),
-            place,
-            bytes,
-            letter.reason.clone(),
-        ]
-    };
-    terminal.data(&listing(&columns, found.iter().map(row).collect()));
-    if found.len() as u64 == args.limit {
-        terminal.hint(&format!("these are the newest {}; `--limit` shows more", args.limit));
-    }
-    Ok(Exit::Ok)
 }
 
 fn show(args: &ShowArgs, parts: &Parts<'_>) -> Result<Exit, Failure> {
@@ -177,6 +117,9 @@ fn replay(args: &ReplayArgs, parts: &Parts<'_>) -> Result<Exit, Failure> {
         (Some(_), [id]) => vec![only(parts, id)?],
         (Some(_), _) => return Err(Failure::usage("`--with` is for one letter: give the beginning of one id")),
         (None, ids) => {
+            if let Some(origin) = &args.origin {
+                list::check_origin(parts, origin)?;
+            }
             let filter = LetterFilter { ids: ids.to_vec(), origin: args.origin.clone(), ..LetterFilter::default() };
             find(parts, &filter)?
         }
@@ -192,11 +135,11 @@ fn replay(args: &ReplayArgs, parts: &Parts<'_>) -> Result<Exit, Failure> {
     }
     let done = letters::replay(parts.writer(1)?, parts.table(), &found, now().timestamp_micros());
     let done = done.map_err(|error| Failure::internal(with_sources(&error)))?;
-    tell(&done, parts);
+    tell(&done, &found, parts);
     Ok(if done.refused.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn tell(done: &Replayed, parts: &Parts<'_>) {
+fn tell(done: &Replayed, letters: &[Letter], parts: &Parts<'_>) {
     let terminal = &parts.app.terminal;
     if terminal.is_json {
         let refused = done.refused.iter().map(|(id, reason)| json!({"id": id, "reason": reason}));
@@ -205,11 +148,23 @@ fn tell(done: &Replayed, parts: &Parts<'_>) {
     }
     terminal.data(&format!("{} landed in {}\n", count(done.landed.len(), "letter"), parts.table()));
     for (id, reason) in &done.refused {
-        terminal.warning(&format!("{} did not land: {reason}", shortened(id)));
+        terminal.warning(&format!("{} did not land: {reason}", short_id(id)));
     }
-    if !done.refused.is_empty() {
-        terminal.hint("`pintail deadletter replay <id> --with <file>` takes what it should have been");
+    // A consumer's letter is about a row that is there: another event in its place would be a second one.
+    let consumer_of = |id: &String| letters.iter().find(|letter| letter.id == *id).and_then(consumer);
+    let consumers: BTreeSet<Option<&str>> = done.refused.iter().map(|(id, _)| consumer_of(id)).collect();
+    for consumer in consumers {
+        match consumer {
+            Some(name) => terminal.hint(&format!("`pintail consume replay {name}` decodes its rows again")),
+            None => terminal.hint("`pintail deadletter replay <id> --with <file>` takes what it should have been"),
+        }
     }
+}
+
+/// Returns the consumer whose letter it is, by the name that is configured: shards have one in common.
+fn consumer(letter: &Letter) -> Option<&str> {
+    let name = letter.origin.strip_prefix(CONSUMER)?;
+    Some(name.split('.').next().unwrap_or(name))
 }
 
 /// Returns the one letter whose id begins with `id`.
@@ -229,7 +184,7 @@ fn time_of(letter: &Letter) -> Option<String> {
     letter.event.time_micros.and_then(chrono::DateTime::from_timestamp_micros).map(rfc3339)
 }
 
-fn shortened(id: &str) -> String {
+fn short_id(id: &str) -> String {
     id.chars().take(SHOWN).collect()
 }
 
