@@ -38,7 +38,10 @@ pub use lost::{Settled, settle_lost, was_made_in_vain};
 pub use commits::{Commit, Concern, SliceConcern, commits_between, commits_concerning, find_attempt};
 pub use named::{Named, named};
 pub use slices::{Feed, LiveTable, live_tables, newest_stamps};
-pub use versions::{at_version, fold_again, read_old_versions, snapshot, snapshot_at, snapshots, stays, table_at};
+pub use versions::{
+    at_version, fold_again, read_old_versions, rows_known_at, snapshot, snapshot_at, snapshots, stays, table_at,
+    tables_at,
+};
 
 /// The schema of our own tables in every lake; hidden from lists and lineage.
 pub const OWN_SCHEMA: &str = "_pintail";

@@ -43,7 +43,7 @@ pub struct Ramp {
     ceiling: u64,
 }
 
-/// The first merge of a table writes no more files than this.
+/// The first merge of a table writes no more files than this, unless a sixteenth of the ceiling is more.
 const FIRST: u64 = 8;
 
 /// No merge writes more files than this, so that the lane is free again soon.
@@ -55,7 +55,7 @@ impl Ramp {
         let groups = files.merge_groups.max(1);
         let per_file = (files.mergeable_bytes / groups).clamp(1, target_bytes.max(1));
         let ceiling = (memory_bytes / 2 / per_file).clamp(1, MOST);
-        Self { next: FIRST.min(ceiling), ceiling }
+        Self { next: FIRST.max(ceiling / 16).min(ceiling), ceiling }
     }
 
     /// Returns how many files the next merge may write.
@@ -167,12 +167,12 @@ mod tests {
             ramp = ramp.after_success(Duration::from_secs(seconds));
             seen.push(ramp.next());
         }
-        assert_eq!(seen, [16, 32, 16, 8, 16, 8, 4, 2, 1, 1]);
+        assert_eq!(seen, [124, 248, 124, 62, 124, 62, 31, 15, 7, 3]);
     }
 
     #[test]
     fn out_of_memory_halves_for_good_and_ends_at_one() {
-        let ramp = Ramp::new(&files(10, 10 * MB), 1_000 * MB, 512 * MB).after_out_of_memory().unwrap();
+        let ramp = Ramp::new(&files(10, 10 * MB), 20 * MB, 512 * MB).after_out_of_memory().unwrap();
         assert_eq!((ramp.next(), ramp.after_success(Duration::ZERO).next()), (4, 4));
         let one = ramp.after_out_of_memory().and_then(Ramp::after_out_of_memory).unwrap();
         assert_eq!((one.next(), one.after_out_of_memory()), (1, None));
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_table_that_is_larger_than_the_memory_is_merged_one_file_at_a_time() {
         assert_eq!(Ramp::new(&files(1, 9_000 * MB), 100 * MB, 512 * MB).next(), 1);
-        assert_eq!(Ramp::new(&TableFiles::default(), 100 * MB, 512 * MB).next(), 8);
+        assert_eq!(Ramp::new(&TableFiles::default(), 100 * MB, 512 * MB).next(), 62, "small files need little");
     }
 
     #[test]

@@ -117,6 +117,12 @@ pub fn still_free(expire: &[SnapshotId], holds: &[Hold]) -> Vec<SnapshotId> {
     expire.iter().copied().filter(is_free).collect()
 }
 
+/// Returns the moment before which files must have been let go to be deleted now: `grace` ago, for readers that nobody knows
+/// of, or when the oldest of `work` in progress began, which may have found them. All are in one unit.
+pub fn delete_before(now: i64, grace: i64, work: impl IntoIterator<Item = i64>) -> i64 {
+    work.into_iter().fold(now.saturating_sub(grace), i64::min)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

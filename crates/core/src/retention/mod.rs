@@ -15,4 +15,4 @@ mod simulation;
 
 pub use bytes::{FileSpan, bytes_freed, bytes_held};
 pub use compact::{KnownConsumer, Ramp, RewriteRefused, TableFiles, may_rewrite, unread_changes};
-pub use decide::{Decision, Hold, Kept, RetentionFacts, Snapshot, Why, decide, still_free};
+pub use decide::{Decision, Hold, Kept, RetentionFacts, Snapshot, Why, decide, delete_before, still_free};

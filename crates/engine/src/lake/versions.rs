@@ -105,3 +105,53 @@ pub fn read_old_versions(session: &Session) -> Result<(), EngineError> {
 pub fn fold_again(session: &Session) -> Result<(), EngineError> {
     session.batch("use statistics again", "RESET disabled_optimizers")
 }
+
+/// Returns the tables that were there at the snapshot `at`, by schema and name.
+pub fn tables_at(session: &Session, alias: &str, at: SnapshotId) -> Result<Vec<(String, String)>, EngineError> {
+    let is_there = |what: &str| {
+        format!("{what}.begin_snapshot <= {at} AND ({what}.end_snapshot IS NULL OR {at} < {what}.end_snapshot)")
+    };
+    let sql = format!(
+        "SELECT s.schema_name, t.table_name
+         FROM {metadata}.ducklake_table t JOIN {metadata}.ducklake_schema s USING (schema_id)
+         WHERE {} AND {} ORDER BY ALL",
+        is_there("t"),
+        is_there("s"),
+        metadata = metadata(alias)
+    );
+    session.rows("list the tables of a version", &sql, |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Returns how many rows the catalog says that `schema.table` had at the snapshot `at`, reading no file; `None` where it
+/// does not say it: a merged file that also holds later rows, or rows that others keep in the catalog itself.
+pub fn rows_known_at(
+    session: &Session,
+    alias: &str,
+    (schema, table): (&str, &str),
+    at: SnapshotId,
+) -> Result<Option<i64>, EngineError> {
+    let shown = format!("begin_snapshot <= {at} AND (end_snapshot IS NULL OR {at} < end_snapshot)");
+    let sql = format!(
+        "WITH wanted AS (
+             SELECT t.table_id FROM {metadata}.ducklake_table t JOIN {metadata}.ducklake_schema s USING (schema_id)
+             WHERE s.schema_name = {schema} AND t.table_name = {table}
+               AND t.begin_snapshot <= {at} AND (t.end_snapshot IS NULL OR {at} < t.end_snapshot)
+               AND s.begin_snapshot <= {at} AND (s.end_snapshot IS NULL OR {at} < s.end_snapshot)),
+         files AS (
+             SELECT data_file_id, record_count, partial_max
+             FROM {metadata}.ducklake_data_file WHERE table_id IN (FROM wanted) AND {shown}),
+         deletions AS (
+             SELECT delete_count, partial_max
+             FROM {metadata}.ducklake_delete_file
+             WHERE data_file_id IN (SELECT data_file_id FROM files) AND {shown})
+         SELECT CASE WHEN NOT EXISTS (FROM files WHERE {at} < partial_max)
+                      AND NOT EXISTS (FROM deletions WHERE {at} < partial_max)
+                      AND NOT EXISTS (FROM {metadata}.ducklake_inlined_data_tables WHERE table_id IN (FROM wanted))
+                THEN (SELECT coalesce(sum(record_count), 0) FROM files)
+                   - (SELECT coalesce(sum(delete_count), 0) FROM deletions) END::BIGINT",
+        metadata = metadata(alias),
+        schema = Literal::new(schema),
+        table = Literal::new(table)
+    );
+    session.one("count the rows that the catalog knows", &sql, |row| row.get(0))
+}

@@ -220,7 +220,7 @@ fn a_failed_test_leaves_the_cursor_where_it_was() {
 }
 
 #[test]
-fn an_update_is_no_row_that_came_although_its_files_are_to_be_merged() {
+fn case_e36_an_update_is_no_row_that_came_although_its_files_are_to_be_merged() {
     let folder = with_orders(APPEND);
     for id in 1..=3 {
         insert(&folder, &format!("({id}, 50)"));

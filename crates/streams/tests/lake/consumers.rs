@@ -16,8 +16,8 @@ on_both! {
     equal_rows_on_both_sides_of_a_window_are_all_there
     a_redelivered_event_of_any_age_is_there_once
     a_crash_at_any_point_loses_nothing_and_doubles_nothing
-    maintenance_is_no_work_and_updates_are_no_inserts
-    a_gap_stops_is_read_again_or_is_skipped_on_record
+    case_e36_maintenance_is_no_work_and_updates_are_no_inserts
+    case_e32_a_gap_stops_is_read_again_or_is_skipped_on_record
     shards_share_the_rows_and_each_keeps_its_own_rollup
     a_second_process_waits_and_takes_over_when_the_first_is_gone
     a_zombie_owner_writes_nothing_after_its_heir
@@ -216,7 +216,7 @@ fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(on: On) {
     assert_eq!(letters, [format!("{0}|{0}", points.len())]);
 }
 
-fn maintenance_is_no_work_and_updates_are_no_inserts(on: On) {
+fn case_e36_maintenance_is_no_work_and_updates_are_no_inserts(on: On) {
     let lake = Lake::new(on);
     let writer = begun(&lake);
     let decoder = Pairs::default();
@@ -245,7 +245,7 @@ pub fn expire_below(writer: &Writer, snapshot: i64) {
     foreign(writer, &format!("CALL ducklake_expire_snapshots('{alias}', versions => [{}])", ids.join(", ")));
 }
 
-fn a_gap_stops_is_read_again_or_is_skipped_on_record(on: On) {
+fn case_e32_a_gap_stops_is_read_again_or_is_skipped_on_record(on: On) {
     let lake = Lake::new(on);
     let writer = begun(&lake);
     let decoder = Pairs { has_rollup: false, ..Pairs::default() };

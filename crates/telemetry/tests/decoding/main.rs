@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails panics")]
 
+mod cases;
 mod end_to_end;
 mod faults;
 mod harness;

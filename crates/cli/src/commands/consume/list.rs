@@ -1,11 +1,13 @@
 //! `consume list`: where consumers stand. The headline is the lag: how old the oldest snapshot is that was not consumed.
 
+use std::time::Duration;
+
 use clap::Args;
 use pintail_core::stream::Kinds;
 use pintail_runner::executors::duckdb::{stream_kinds, stream_spec};
 use pintail_runner::project::CompiledScript;
 use pintail_runner::{Pintail, duration_text};
-use pintail_streams::consumer::{Condition, Spec, State, state_of, system_now};
+use pintail_streams::consumer::{Condition, Spec, Start, State, state_of, system_now};
 use serde_json::{Value, json};
 
 use super::opening::{Opening, Way, failure, openings};
@@ -79,16 +81,19 @@ pub struct Listed {
     pub decoder: Option<(String, u32)>,
     /// The tables that it writes.
     pub writes: Vec<String>,
+    /// After how long a silence expiry no longer waits for it, unless it is required.
+    pub stale: Duration,
     kinds: Kinds,
 }
 
 impl Listed {
-    fn of_decoder(opening: Opening) -> Self {
+    fn of_decoder(opening: Opening, stale: Duration) -> Self {
         let decoder = &opening.decoder;
         Self {
             name: opening.spec.full_name(),
             decoder: Some((decoder.name().to_owned(), decoder.version())),
             writes: decoder.targets().into_iter().map(|target| target.table).collect(),
+            stale: opening.spec.staleness.unwrap_or(stale),
             spec: opening.spec,
             kinds: Kinds::Inserts,
             way: opening.way,
@@ -108,14 +113,24 @@ impl Listed {
             way,
             decoder: None,
             writes,
+            stale: pintail.project().project.config.maintain.stale,
         }))
+    }
+
+    /// Returns since when expiry no longer waits for it, in microseconds since 1970 UTC; `None` while it does.
+    pub fn stale_since(&self, state: &State) -> Option<i64> {
+        let told = state.progress.as_ref()?;
+        let limit = i64::try_from(self.stale.as_micros()).unwrap_or(i64::MAX);
+        let since = told.updated_micros.saturating_add(told.stale_after_micros.unwrap_or(limit));
+        (!told.holds_at(system_now(), limit)).then_some(since)
     }
 }
 
 /// Returns the consumers named `names`, or all, and where each stands; without a state where there is no lake yet.
 pub fn states(pintail: &Pintail, names: &[String]) -> Result<Vec<(Listed, Option<State>)>, Failure> {
     let mut found = Vec::new();
-    let decoded = openings(pintail, names)?.into_iter().map(Listed::of_decoder);
+    let stale = pintail.project().project.config.maintain.stale;
+    let decoded = openings(pintail, names)?.into_iter().map(|opening| Listed::of_decoder(opening, stale));
     let mut all: Vec<Listed> = decoded.collect();
     for script in stream_scripts(pintail) {
         if names.is_empty() || names.contains(&script.name().to_string()) {
@@ -181,7 +196,15 @@ pub fn age(since_micros: i64) -> String {
 /// Returns a time in whole seconds: below them nobody acts.
 fn text_of(micros: i64) -> String {
     let seconds = u64::try_from(micros / 1_000_000).unwrap_or(0);
-    duration_text(std::time::Duration::from_secs(seconds))
+    duration_text(Duration::from_secs(seconds))
+}
+
+fn start_word(start: Start) -> String {
+    match start {
+        Start::Earliest => "earliest".to_owned(),
+        Start::Head => "head".to_owned(),
+        Start::After(snapshot) => snapshot.to_string(),
+    }
 }
 
 /// Returns where a consumer stands, for programs.
@@ -208,6 +231,11 @@ pub fn state_json(listed: &Listed, state: Option<&State>) -> Value {
         "holds_snapshot": progress.map(|row| row.snapshot.0),
         "told_at": at(progress.map(|row| row.updated_micros)),
         "required": listed.spec.required,
+        "stale_after_seconds": listed.stale.as_secs_f64(),
+        "stale_since": at(state.and_then(|state| listed.stale_since(state))),
+        "retention_seconds": listed.spec.retention.map(|kept| kept.as_secs_f64()),
+        "start": start_word(listed.spec.start),
+        "gap_policy": listed.spec.gap.word(),
         "owner": state.and_then(|state| state.owner.as_ref()).map(|owner| json!({
             "process": owner.process,
             "since": at(Some(owner.since_micros)),

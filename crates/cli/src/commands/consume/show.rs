@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use clap::Args;
-use pintail_runner::duration_text;
-use pintail_streams::consumer::{Holder, Start, State, system_now};
+use pintail_streams::consumer::{Holder, Start, State};
 use serde_json::{Value, json};
 
 use super::list::{Listed, age, condition_text, lag_text, state_json, states};
@@ -30,14 +29,13 @@ pub fn run(args: &ShowArgs, app: &App) -> Result<Exit, Failure> {
         app.terminal.json(&json!({"consumer": args.name, "shards": shards}));
         return Ok(Exit::Ok);
     }
-    let stale = pintail.project().project.config.maintain.stale;
     for (listed, state) in &found {
         app.terminal.data(&format!("{}\n", listed.name));
         let found = match state {
-            Some(state) => standing(listed, state, stale),
+            Some(state) => standing(listed, state),
             None => vec![("state", "its lake does not exist yet".to_owned())],
         };
-        for (what, text) in found.into_iter().chain(settings(listed, stale)) {
+        for (what, text) in found.into_iter().chain(settings(listed)) {
             app.terminal.data(&format!("  {what:<14} {text}\n"));
         }
     }
@@ -45,7 +43,7 @@ pub fn run(args: &ShowArgs, app: &App) -> Result<Exit, Failure> {
 }
 
 /// Where it stands.
-fn standing(listed: &Listed, state: &State, stale: Duration) -> Vec<(&'static str, String)> {
+fn standing(listed: &Listed, state: &State) -> Vec<(&'static str, String)> {
     let unread = format!("{} in {}", count_of(state.unread_rows, "row"), count_of(state.unread_snapshots, "snapshot"));
     let moved = state.moved_micros.map(|micros| format!(", written {} ago", age(micros))).unwrap_or_default();
     let mut facts = vec![
@@ -53,7 +51,7 @@ fn standing(listed: &Listed, state: &State, stale: Duration) -> Vec<(&'static st
         ("state", condition_text(&state.condition)),
         ("unread", unread),
         ("cursor", format!("{}{moved}; the head is {}", or_dash(state.cursor), state.head)),
-        ("holds", holds(state, stale)),
+        ("holds", holds(listed, state)),
         ("dead letters", thousands(state.dead_letters)),
     ];
     if listed.decoder.is_some() {
@@ -63,20 +61,20 @@ fn standing(listed: &Listed, state: &State, stale: Duration) -> Vec<(&'static st
 }
 
 /// What expiry waits for on its behalf.
-fn holds(state: &State, stale: Duration) -> String {
+fn holds(listed: &Listed, state: &State) -> String {
     let Some(told) = &state.progress else { return "nothing yet".to_owned() };
     let what = format!("snapshot {}, told {} ago", told.snapshot, age(told.updated_micros));
-    let default = i64::try_from(stale.as_micros()).unwrap_or(i64::MAX);
-    if told.holds_at(system_now(), default) {
-        return what;
+    match listed.stale_since(state) {
+        None => what,
+        Some(since) => {
+            let since = DateTime::from_timestamp_micros(since).map(moment);
+            format!("nothing: stale since {} UTC ({what})", or_dash(since))
+        }
     }
-    let limit = told.stale_after_micros.unwrap_or(default);
-    let since = DateTime::from_timestamp_micros(told.updated_micros.saturating_add(limit)).map(moment);
-    format!("nothing: stale since {} UTC ({what})", or_dash(since))
 }
 
 /// How it is configured.
-fn settings(listed: &Listed, stale: Duration) -> Vec<(&'static str, String)> {
+fn settings(listed: &Listed) -> Vec<(&'static str, String)> {
     let spec = &listed.spec;
     let mut facts = vec![("source", spec.source.asset(&listed.way.lake.name))];
     match &listed.decoder {
@@ -93,11 +91,11 @@ fn settings(listed: &Listed, stale: Duration) -> Vec<(&'static str, String)> {
         "expiry",
         match spec.required {
             true => "waits for it, however long it is silent".to_owned(),
-            false => format!("waits for it until it is silent for {}", duration_text(spec.staleness.unwrap_or(stale))),
+            false => format!("waits for it until it is silent for {}", length(listed.stale)),
         },
     ));
     if listed.decoder.is_some() {
-        let kept = spec.retention.map_or_else(|| "for ever".to_owned(), duration_text);
+        let kept = spec.retention.map_or_else(|| "for ever".to_owned(), length);
         facts.push(("rows stay", kept));
     }
     facts
@@ -109,6 +107,14 @@ fn start_text(start: Start) -> String {
         Start::Head => "with what comes from then on".to_owned(),
         Start::After(snapshot) => format!("behind snapshot {snapshot}"),
     }
+}
+
+/// Returns a length of time as pintail.toml writes it: `400d`, `12h`, `90s`.
+fn length(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
+    let whole = units.iter().find(|(_, unit)| 0 < seconds && seconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))
 }
 
 fn count_of(number: u64, noun: &str) -> String {

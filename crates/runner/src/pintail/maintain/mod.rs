@@ -17,7 +17,8 @@ use std::time::Duration;
 use pintail_core::asset::Asset;
 use pintail_core::id::{AttemptId, LakeName, SnapshotId};
 use pintail_core::retention::{
-    Decision, Hold, RetentionFacts, Snapshot, TableFiles, Why, bytes_freed, bytes_held, decide, still_free,
+    Decision, Hold, RetentionFacts, Snapshot, TableFiles, Why, bytes_freed, bytes_held, decide, delete_before,
+    still_free,
 };
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::{Guard, Pin, PinKind};
@@ -192,7 +193,7 @@ impl Pintail {
         let At { location, alias, guard, session, request } = *at;
         if !request.dry_run {
             self.vouch_for_streams(location, guard, session)?;
-            refuse_with_lost_files(&location.name, session, alias)?;
+            refuse_with_lost_files(at)?;
         }
         at.go_on()?;
         let retired = self.retire(at)?;
@@ -209,7 +210,9 @@ impl Pintail {
         let is_compacted = needs.iter().any(Need::is_due);
         let mut sample = None;
         if is_compacted || !frozen.decision.expire.is_empty() {
-            let tables: Vec<&TableFiles> = needs.iter().map(|need| &need.files).collect();
+            // Compaction changes nothing of other tables than those that it is about.
+            let is_at_stake = |need: &&Need| need.is_due() || !frozen.decision.expire.is_empty();
+            let tables: Vec<&TableFiles> = needs.iter().filter(is_at_stake).map(|need| &need.files).collect();
             let look = || Sample::take(&location.name, (session, alias), &frozen.decision.kept, &tables);
             sample = Some(at.unless_stopped(look)?);
         }
@@ -298,8 +301,9 @@ impl Pintail {
 
     /// Returns the moment before which nothing is read any more: `grace` ago, or before the oldest work in progress.
     fn older_than(&self, pins: &[Pin], grace: Duration) -> i64 {
-        let in_flight = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
-        in_flight.chain([((self.settings.now)() - grace).timestamp_micros()]).min().unwrap_or(i64::MIN)
+        let work = pins.iter().filter(|pin| pin.kind == PinKind::Process).map(|pin| pin.since_micros);
+        let grace = i64::try_from(grace.as_micros()).unwrap_or(i64::MAX);
+        delete_before((self.settings.now)().timestamp_micros(), grace, work)
     }
 }
 
@@ -321,8 +325,9 @@ fn report_of(at: &At<'_>, frozen: &Frozen) -> Result<Maintained, RunnerError> {
 
 /// While a table cannot be read nothing is done: among the files
 /// that no snapshot shows may be what it can be mended with.
-fn refuse_with_lost_files(lake: &LakeName, session: &Session, alias: &str) -> Result<(), RunnerError> {
-    let mut lost = audit::missing_files(session, alias)?;
+fn refuse_with_lost_files(at: &At<'_>) -> Result<(), RunnerError> {
+    let lake = &at.location.name;
+    let mut lost = audit::missing_files(at.session, at.alias, at.location)?;
     lost.retain(|file| file.is_live);
     let Some(first) = lost.first() else { return Ok(()) };
     let message = format!(

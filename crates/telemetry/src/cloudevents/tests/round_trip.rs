@@ -6,7 +6,7 @@ use super::{read, with};
 use crate::cloudevents::{Event, EventTime, Payload, from_json};
 
 #[test]
-fn payloads_keep_their_digits() {
+fn case_o75_payloads_keep_their_digits() {
     for data in ["1.10", "1e400", "9007199254740993", "-0", "\"\"", "null", "[ 1 , 2 ]", r#"{"a":1,"a":2}"#, r#""é""#]
     {
         let event = read(&with(&format!("\"data\": {data} "))).unwrap();
@@ -17,7 +17,7 @@ fn payloads_keep_their_digits() {
 }
 
 #[test]
-fn base64_is_kept_as_sent_and_decoded_once() {
+fn case_o75_base64_is_kept_as_sent_and_decoded_once() {
     for (sent, bytes) in [("YQ==", &b"a"[..]), ("YQ", b"a"), ("YW\nJj\r\n", b"abc"), ("", b"")] {
         let event = read(&with(&format!("\"data_base64\":{}", serde_json::Value::from(sent)))).unwrap();
         assert_eq!(event.data, Payload::Base64(sent.to_owned()));

@@ -10,7 +10,7 @@ fn micros(text: &str) -> i64 {
 }
 
 #[test]
-fn every_way_of_writing_an_instant_is_that_instant() {
+fn case_o72_every_way_of_writing_an_instant_is_that_instant() {
     let expected = 1_767_323_045_000_000;
     for text in [
         "2026-01-02T03:04:05Z",
@@ -37,7 +37,7 @@ fn digits_beyond_microseconds_are_cut_off_also_before_1970() {
 }
 
 #[test]
-fn what_is_not_quite_a_time_says_where() {
+fn case_o72_what_is_not_quite_a_time_says_where() {
     let mut told = String::new();
     for text in [
         "",

@@ -14,7 +14,7 @@ fn check_value(json: &str, expected: Expect) {
 }
 
 #[test]
-fn a_place_has_both_coordinates_on_the_globe() {
+fn case_p76_a_place_has_both_coordinates_on_the_globe() {
     check_value(r#"{"latitude": 52.1, "longitude": -13.4, "hdop": 0.7}"#, expect!["52.1 -13.4 Some(0.7) None"]);
     check_value(r#"{"latitude": 0, "longitude": 13.4, "heading": 90}"#, expect!["0 13.4 None Some(90.0)"]);
     check_value(r#"{"latitude": 90, "longitude": -180, "hdop": null}"#, expect!["90 -180 None None"]);
@@ -116,7 +116,7 @@ fn precision_without_a_place_is_no_place() {
 }
 
 #[test]
-fn parts_off_the_globe_or_both_zero_are_no_place() {
+fn case_p76_parts_off_the_globe_or_both_zero_are_no_place() {
     check_merge(
         &[(LATITUDE, 0, 91.0), (LONGITUDE, 0, 13.4), (HDOP, 0, 0.7)],
         expect![[r#"

@@ -61,7 +61,7 @@ fn of_values_at_one_time_the_lowest_event_counts_once() {
 }
 
 #[test]
-fn a_place_at_null_island_is_none_and_a_newer_value_without_place_keeps_the_older_place() {
+fn case_p76_a_place_at_null_island_is_none_and_a_newer_value_without_place_keeps_the_older_place() {
     check_signals(
         &[
             "('a', 1, 'place', TIMESTAMPTZ '2025-01-01', 's', 'e1', NULL, 52.1, 0)",
