@@ -177,7 +177,7 @@ pub struct KafkaConfig {
 /// A user of Kafka's brokers.
 #[derive(Clone, Debug)]
 pub struct SaslUser {
-    /// How the password is shown: one of [`SASL_MECHANISMS`].
+    /// How the password is shown: `plain`, `scram-sha-256` or `scram-sha-512`.
     pub mechanism: &'static str,
     /// The user.
     pub user: String,
