@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use pintail_core::id::SnapshotId;
 use pintail_core::sql::{Literal, Relation};
 
-use super::metadata;
+use super::{LakeLocation, metadata};
 use crate::error::EngineError;
 use crate::session::Session;
 
@@ -46,13 +46,13 @@ pub struct Miscounted {
 }
 
 /// Returns the files, of data and of deletions, that any snapshot shows and that are not there, by table.
-pub fn missing_files(session: &Session, alias: &str) -> Result<Vec<MissingFile>, EngineError> {
-    let known = session.rows("list the files that the catalog knows", &known_files(alias), |row| {
+pub fn missing_files(session: &Session, alias: &str, lake: &LakeLocation) -> Result<Vec<MissingFile>, EngineError> {
+    let known = session.rows("list the files that the catalog knows", &known_files(alias, &lake.data), |row| {
         let (schema, table) = (row.get(0)?, row.get(1)?);
         Ok(MissingFile { schema, table, file: row.get(2)?, is_live: row.get(3)? })
     })?;
-    let folder: String = session.one("read where the data lie", &data_path(alias), |row| row.get(0))?;
-    let listed = format!("SELECT file FROM glob({})", Literal::new(format!("{}/**", folder.trim_end_matches('/'))));
+    let all = format!("{}/**", escape_glob(lake.data.trim_end_matches('/')));
+    let listed = format!("SELECT file FROM glob({})", Literal::new(all));
     let there: BTreeSet<String> =
         session.rows("list the files of the lake", &listed, |row| row.get(0))?.into_iter().collect();
     let mut missing = Vec::new();
@@ -77,11 +77,8 @@ pub fn escape_glob(path: &str) -> String {
     })
 }
 
-fn data_path(alias: &str) -> String {
-    format!("SELECT value FROM {}.ducklake_metadata WHERE key = 'data_path' AND scope IS NULL", metadata(alias))
-}
-
-fn known_files(alias: &str) -> String {
+/// The data lie where the lake is attached with them: what the catalog says is where they lay when it was made.
+fn known_files(alias: &str, data: &str) -> String {
     let metadata = metadata(alias);
     // A table that was renamed has several rows of one id; its folder stays that of the first.
     let shown_deletions = format!(
@@ -94,16 +91,15 @@ fn known_files(alias: &str) -> String {
             "SELECT s.schema_name, t.table_name, {is_shown} AND t.end_snapshot IS NULL AS is_live,
                  CASE WHEN f.path_is_relative::BOOLEAN THEN
                      CASE WHEN t.path_is_relative::BOOLEAN THEN
-                         CASE WHEN s.path_is_relative::BOOLEAN THEN base.value || s.path ELSE s.path END || t.path
+                         CASE WHEN s.path_is_relative::BOOLEAN THEN {data} || s.path ELSE s.path END || t.path
                      ELSE t.path END || f.path
                  ELSE f.path END AS file
              FROM {metadata}.{table} f
              JOIN (SELECT *, row_number() OVER (PARTITION BY table_id ORDER BY begin_snapshot DESC) AS place
                    FROM {metadata}.ducklake_table) t ON t.table_id = f.table_id AND t.place = 1
              JOIN (SELECT *, row_number() OVER (PARTITION BY schema_id ORDER BY begin_snapshot DESC) AS place
-                   FROM {metadata}.ducklake_schema) s ON s.schema_id = t.schema_id AND s.place = 1
-             CROSS JOIN ({base}) base",
-            base = data_path(alias)
+                   FROM {metadata}.ducklake_schema) s ON s.schema_id = t.schema_id AND s.place = 1",
+            data = Literal::new(data)
         )
     };
     format!(

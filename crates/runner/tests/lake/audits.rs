@@ -68,6 +68,20 @@ fn a_file_that_is_gone_is_found_and_the_table_that_cannot_be_read_any_more() {
 }
 
 #[test]
+fn on_local_files_a_lake_whose_data_were_moved_is_clean_and_looked_after() {
+    let config = |data: &str| format!("//- pintail.toml\n[lake.main]\ndata = \"{data}\"\n");
+    let folder = Folder::new(&format!("{}{TWO}", config("[first]")));
+    run(&folder.open(), &PlanRequest::default()).assert_good();
+    std::fs::rename(folder.path().join("[first]"), folder.path().join("sec*nd")).unwrap();
+    folder.write(&config("sec*nd"));
+    let pintail = folder.open();
+    run(&pintail, &crate::harness::forced()).assert_good();
+    assert_eq!(findings(&pintail), Vec::<String>::new());
+    assert!(!pintail.maintain(&crate::harness::upkeep()).unwrap().remove(0).is_led_elsewhere);
+    assert_eq!(findings(&pintail), Vec::<String>::new());
+}
+
+#[test]
 fn a_question_that_has_no_answer_is_a_finding_and_the_others_are_asked() {
     let (_folder, pintail) = made();
     let ask = |query: &str| Question {

@@ -1,13 +1,13 @@
 //! Files and rows against the catalog.
 
-use pintail_engine::Session;
 use pintail_engine::lake::audit;
+use pintail_engine::{LakeLocation, Session};
 
 use super::{Check, Finding};
 use crate::pintail::RunnerError;
 
 /// Returns the files that a snapshot shows and that are not there.
-pub(super) fn files(session: &Session, alias: &str) -> Result<Vec<Finding>, RunnerError> {
+pub(super) fn files(session: &Session, alias: &str, lake: &LakeLocation) -> Result<Vec<Finding>, RunnerError> {
     let finding = |missing: audit::MissingFile| Finding {
         check: Check::Files.word(),
         place: format!("{}.{}", missing.schema, missing.table),
@@ -20,7 +20,7 @@ pub(super) fn files(session: &Session, alias: &str) -> Result<Vec<Finding>, Runn
             false => format!("{} is not there: versions that show it cannot be read any more", missing.file),
         },
     };
-    Ok(audit::missing_files(session, alias)?.into_iter().map(finding).collect())
+    Ok(audit::missing_files(session, alias, lake)?.into_iter().map(finding).collect())
 }
 
 /// Returns the tables that a scan counts otherwise than the catalog.

@@ -137,7 +137,7 @@ impl Pintail {
         let (session, alias) = (&old.session, old.alias());
         let head = lake::head(session, &alias)?;
         let guard = self.guard(location)?;
-        let mut findings = twice(|| files::files(session, &alias))?;
+        let mut findings = twice(|| files::files(session, &alias, location))?;
         findings.extend(twice(|| files::rows(session, &alias))?);
         findings.extend(twice(|| files::partitions(session, &alias))?);
         findings.extend(twice(|| self.stamps(location))?);

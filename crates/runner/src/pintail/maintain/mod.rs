@@ -193,7 +193,7 @@ impl Pintail {
         let At { location, alias, guard, session, request } = *at;
         if !request.dry_run {
             self.vouch_for_streams(location, guard, session)?;
-            refuse_with_lost_files(&location.name, session, alias)?;
+            refuse_with_lost_files(at)?;
         }
         at.go_on()?;
         let retired = self.retire(at)?;
@@ -325,8 +325,9 @@ fn report_of(at: &At<'_>, frozen: &Frozen) -> Result<Maintained, RunnerError> {
 
 /// While a table cannot be read nothing is done: among the files
 /// that no snapshot shows may be what it can be mended with.
-fn refuse_with_lost_files(lake: &LakeName, session: &Session, alias: &str) -> Result<(), RunnerError> {
-    let mut lost = audit::missing_files(session, alias)?;
+fn refuse_with_lost_files(at: &At<'_>) -> Result<(), RunnerError> {
+    let lake = &at.location.name;
+    let mut lost = audit::missing_files(at.session, at.alias, at.location)?;
     lost.retain(|file| file.is_live);
     let Some(first) = lost.first() else { return Ok(()) };
     let message = format!(
