@@ -62,6 +62,9 @@ const PHRASES: &[(&str, ErrorClass)] = &[
     ("Conflicting lock is held", ErrorClass::Transient),
     ("GetValueInternal on a value that is NULL", ErrorClass::Transient),
     ("Could not connect to server", ErrorClass::Transient),
+    // A store of objects that is away, or whose connection broke off; what it refuses has a status instead.
+    (" error for HTTP ", ErrorClass::Transient),
+    ("Unexpected response when uploading part to S3", ErrorClass::Transient),
     ("No space left on device", ErrorClass::User),
     ("File too large", ErrorClass::User),
     ("Disk quota exceeded", ErrorClass::User),
@@ -266,6 +269,15 @@ mod tests {
         for text in lost {
             assert_eq!(class(text), ErrorClass::Transient, "{text}");
         }
+        let store = [
+            "IO Error: Server returned nothing (no headers, no data) error for HTTP PUT to 'http://s3/b/data/a.parquet'",
+            "IO Error: Unexpected response when uploading part to S3",
+        ];
+        for text in store {
+            assert_eq!(class(text), ErrorClass::Transient, "{text}");
+        }
+        let refused = "HTTP Error: HTTP GET error on 'http://s3/b/a.parquet' (HTTP 403)";
+        assert_eq!(class(refused), ErrorClass::User);
         assert_eq!(class("INTERRUPT Error: Interrupted!"), ErrorClass::Cancelled);
         assert_eq!(class("INTERNAL Error: SetMin or SetMax called with Value"), ErrorClass::Bug);
         assert_eq!(

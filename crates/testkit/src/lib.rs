@@ -8,9 +8,11 @@ mod normal;
 mod pintail;
 mod project;
 pub mod services;
+mod small_disk;
 mod waiting;
 
 pub use normal::normalised;
 pub use pintail::{Outcome, Pintail, Running, pintail};
 pub use project::Project;
+pub use small_disk::{SMALL_FILES, SmallDisk};
 pub use waiting::wait_until;

@@ -106,6 +106,24 @@ impl Pintail {
         self
     }
 
+    /// Runs it behind shell commands, such as limits.
+    pub fn behind(mut self, shell: &str) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("{shell}; exec \"$0\" \"$@\"")]);
+        command.arg(self.command.get_program()).args(self.command.get_args());
+        if let Some(folder) = self.command.get_current_dir() {
+            command.current_dir(folder);
+        }
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        self.command = command;
+        self
+    }
+
     /// Asks for faults, such as `staged=kill`.
     pub fn fault(self, text: &str) -> Self {
         self.env("PINTAIL_FAULT", text)
@@ -151,6 +169,11 @@ impl Running {
     /// Returns what it has written to stderr so far.
     pub fn talk(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().expect("no reader panics")).into_owned()
+    }
+
+    /// Returns the process's id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends a signal, such as `INT`.

@@ -3,6 +3,7 @@
 //! What can be shown without a process is tested where it lives.
 
 mod backfills;
+mod consumer_mistakes;
 mod consumers;
 mod explain;
 mod failing_steps;

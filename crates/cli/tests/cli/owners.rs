@@ -1,7 +1,7 @@
-//! What a consumer reads, who runs it, and what is left when nobody shall any more.
+//! Who runs a consumer, and what is left when nobody shall any more.
 
 use expect_test::expect;
-use pintail_testkit::{Project, pintail, wait_until};
+use pintail_testkit::{pintail, wait_until};
 
 use crate::consumers::{more, project};
 use crate::{check, run};
@@ -245,108 +245,5 @@ SELECT id, subject FROM changes
             hint: a script with `-- materialize manual <uri>` can drop them, with `DROP TABLE <table>`
             warning: the script `fast` is still there, and its next run begins anew
         "#]],
-    );
-}
-
-#[test]
-fn what_is_consumed_is_held_against_what_the_project_makes() {
-    let project = Project::new(
-        "//- /pintail.toml
-[consumer.decode]
-source = \"ducklake://main/raw_event\"
-decoder = \"cloudevents-default\"
-[lake.other]
-[consumer.shared]
-source = \"ducklake://other/raw_events\"
-decoder = \"cloudevents-default\"
-by = \"subjekt\"
-time_column = \"at\"
-shards = 2
-[ingest]
-lake = \"other\"
-//- /pipelines/orders.sql
--- materialize ducklake://main/raw_events
--- contract enforced
--- column order_id BIGINT
-SELECT 1::BIGINT AS order_id
-//- /pipelines/big.sql
--- stream ducklake://main/raw_evens
--- materialize ducklake://main/big append
-SELECT order_id FROM changes
-",
-    );
-    check(
-        &project,
-        "check",
-        expect![[r#"
-        exit code 3
-        --- stdout
-        checked 2 scripts and 0 test files: 2 errors, 2 warnings
-        --- stderr
-        warning[P563]: no script and no `[ingest]` of this project makes `ducklake://main/raw_event`
-         --> pintail.toml:2:10
-          |
-        2 | source = "ducklake://main/raw_event"
-          |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-          |
-          = help: did you mean `ducklake://main/raw_events`?
-        error[P564]: `by` names the column `subjekt`, which `ducklake://other/raw_events` does not have
-         --> pintail.toml:8:6
-          |
-        8 | by = "subjekt"
-          |      ^^^^^^^^^
-          |
-          = help: did you mean `subject`?
-        error[P564]: `time_column` names the column `at`, which `ducklake://other/raw_events` does not have
-         --> pintail.toml:9:15
-          |
-        9 | time_column = "at"
-          |               ^^^^
-          |
-          = help: it has subject, time, type, id, source, producer, data_content_type, data_version, extras, data, data_base64, data_index_key, voids_id
-        warning[P563]: no script and no `[ingest]` of this project makes `ducklake://main/raw_evens`
-         --> pipelines/big.sql:1:4
-          |
-        1 | -- stream ducklake://main/raw_evens
-          |    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-          |
-          = help: did you mean `ducklake://main/raw_events`?
-    "#]],
-    );
-}
-
-#[test]
-fn a_column_that_the_changes_do_not_have_is_said_at_its_place_in_the_first_run() {
-    let project = Project::new(
-        "//- /pipelines/orders.sql
--- materialize ducklake://main/orders
-SELECT 1 AS order_id, 20 AS amount
-//- /pipelines/big.sql
--- stream ducklake://main/orders start=earliest
--- materialize ducklake://main/big append
-SELECT order_id, amont FROM changes
-",
-    );
-    check(
-        &project,
-        "run",
-        expect![[r#"
-        exit code 1
-        --- stdout
-        run <id> failed: 1 materialized, 1 failed in <time>
-        --- stderr
-        materialized  orders  1 row, snapshot 2 (<time>)
-        failed        big     (<time>)
-        error: big: Binder error: Referenced column "amont" not found in FROM clause!
-         --> pipelines/big.sql:3:18
-          |
-        3 | SELECT order_id, amont FROM changes
-          |                  ^
-          |
-          = note: failed to stage the query
-          = note: committed now: nothing of this step is committed; Pintail has not written ducklake://main/big yet
-          = help: near names: amount, snapshot_id, change_type
-        hint: `pintail show last` has the errors, the failing rows and the log
-    "#]],
     );
 }

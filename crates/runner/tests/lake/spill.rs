@@ -1,48 +1,11 @@
 //! Disks that are full, spill directories that are full, and memory that is short: the step fails and says what is short
 //! and what to do, nothing is committed, the process lives, and the next run works once there is room.
 
-use std::path::Path;
-use std::process::Command;
-
 use pintail_runner::pintail::PlanRequest;
+pub use pintail_testkit::{SMALL_FILES, SmallDisk};
 
 use crate::harness::{Folder, Told, only, query, run};
 use crate::processes::{Work, open};
-
-/// A small file system of its own where that is allowed.
-pub struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    /// Mounts one; `None` where that is not allowed.
-    pub fn mount(megabytes: u32) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let size = format!("size={megabytes}m");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
-        mounted.is_ok_and(|output| output.status.success()).then_some(Self(folder))
-    }
-
-    /// Returns where it is.
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Makes it larger.
-    pub fn grow(&self, megabytes: u32) {
-        let options = format!("remount,size={megabytes}m");
-        let grown = Command::new("mount").args(["-o", &options]).arg(self.path()).status().unwrap();
-        assert!(grown.success());
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").args(["--lazy"]).arg(self.path()).status();
-    }
-}
-
-/// Limits the size of every file that a process writes: like a full disk, and possible for everyone. The signal that would
-/// kill the process is ignored, so that it gets the error.
-pub const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 8192";
 
 /// Two million rows that do not compress, and a small table.
 const BIG: &str = "//- pipelines/big.sql

@@ -64,7 +64,10 @@ pub enum AppendError {
         /// So many may.
         limit: u64,
     },
-    /// The disk is full, or the file cannot be written.
+    /// There is no room on the disk: it may be taken later.
+    #[error("the disk that the log lies on is full")]
+    DiskFull,
+    /// The file cannot be written.
     #[error("the log cannot be written")]
     Broken(#[source] Arc<sqlx::Error>),
     /// The log is being closed.

@@ -128,7 +128,7 @@ async fn a_disk_that_is_full_refuses_and_takes_again_when_there_is_room() {
     let large = Record::Refused(Refusal { part: None, reason: String::new(), raw: vec![7; 1 << 20] });
     let held = log.held();
     let refused = log.append(std::slice::from_ref(&large)).await.unwrap_err();
-    assert!(matches!(refused, AppendError::Broken(_)), "{refused}");
+    assert!(matches!(refused, AppendError::DiskFull), "{refused}");
     // Nothing of it is there, and its room is free again.
     assert_eq!((log.held(), all(&log).await.len()), (held, 1));
     log.shared.database.limit_pages(None).await;

@@ -15,6 +15,9 @@ use super::{AppendError, LogPosition};
 const GROUP: usize = 1_024;
 const GROUP_BYTES: u64 = 8 << 20;
 
+/// What SQLite calls a disk without room.
+const DISK_FULL: &str = "13";
+
 /// An entry that waits.
 #[derive(Debug)]
 pub(super) struct NewEntry {
@@ -139,10 +142,13 @@ impl Writer {
             Err(error) => {
                 tracing::error!(%error, entries = group.len(), "the log could not be written; nothing was acknowledged");
                 metrics::counter!("pintail_ingest_log_errors_total").increment(1);
-                let error = Arc::new(error);
+                let error = match error.as_database_error().and_then(|error| error.code()) {
+                    Some(code) if code == DISK_FULL => AppendError::DiskFull,
+                    _ => AppendError::Broken(Arc::new(error)),
+                };
                 for entry in group {
                     self.held.fetch_sub(entry.bytes, Ordering::Relaxed);
-                    let _ = entry.answer.send(Err(AppendError::Broken(error.clone())));
+                    let _ = entry.answer.send(Err(error.clone()));
                 }
             }
         }

@@ -90,6 +90,16 @@ impl Place {
         Arc::new(move || Writer::open(&location, options.clone(), faults.clone()))
     }
 
+    /// Reaches the object store through `endpoint`, which may be a proxy before it, from now on.
+    pub fn reach_store_through(&mut self, endpoint: &str) {
+        self.stores.iter_mut().for_each(|store| store.endpoint = Some(endpoint.to_owned()));
+    }
+
+    /// Returns where the object store is reached.
+    pub fn store_endpoint(&self) -> String {
+        self.stores[0].endpoint.clone().unwrap()
+    }
+
     /// Opens the log `name`.
     pub fn log(&self, name: &str) -> Log {
         let path = self.folder.path().join(format!("{name}.sqlite"));

@@ -8,4 +8,5 @@ mod imports;
 mod layout;
 mod letters;
 mod sink;
+mod sink_on_s3;
 mod sources;

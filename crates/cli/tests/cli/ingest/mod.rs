@@ -1,6 +1,8 @@
 //! `pintail ingest` as a person and their senders meet it: started, fed, stopped, and killed at any time.
 
 mod brokers;
+mod disk;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -28,15 +30,25 @@ fn command(project: &Project) -> Pintail {
 /// Starts the server on a free port and returns it with its address.
 fn start(project: &Project, fault: &str) -> (Running, String) {
     let running = command(project).words("ingest --listen 127.0.0.1:0").fault(fault).start();
+    let address = address_of(&running);
+    (running, address)
+}
+
+/// Waits until a server listens, and returns where.
+fn address_of(running: &Running) -> String {
     running.wait_for_talk("events go to");
     let talk = running.talk();
-    let address = talk.split_once("http://").and_then(|(_, rest)| rest.split(',').next());
-    let address = address.unwrap_or_else(|| panic!("{talk}")).to_owned();
-    (running, address)
+    let address = talk.split_once("://").and_then(|(_, rest)| rest.split(',').next());
+    address.unwrap_or_else(|| panic!("{talk}")).to_owned()
 }
 
 /// Sends a request and returns its status; `None` when the server is gone.
 fn post(address: &str, content_type: &str, body: &str) -> Option<u16> {
+    exchange(address, content_type, body).map(|(status, _)| status)
+}
+
+/// Sends a request and returns its status, and the head and body of the answer.
+fn exchange(address: &str, content_type: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     let head = format!(
         "POST / HTTP/1.1\r\nHost: pintail\r\nConnection: close\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
@@ -45,10 +57,10 @@ fn post(address: &str, content_type: &str, body: &str) -> Option<u16> {
     stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer))
 }
 
-/// Asks for a page over HTTP and returns the whole answer.
 pub fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: pintail\r\nConnection: close\r\n\r\n");

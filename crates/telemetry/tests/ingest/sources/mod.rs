@@ -41,6 +41,8 @@ fn run_while(source: Source, meanwhile: impl FnOnce(&SourceStatus)) -> Result<()
     let (stop, stopped) = watch::channel(false);
     let status = source.status();
     std::thread::scope(|scope| {
+        // It goes with this closure, so that a test that fails ends.
+        let stop = stop;
         let running = scope.spawn(move || source.run(stopped));
         meanwhile(&status);
         stop.send_replace(true);
