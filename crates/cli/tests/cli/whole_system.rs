@@ -7,7 +7,8 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use pintail_testkit::{Project, Running, pintail, wait_until};
+use pintail_testkit::services::{Database, database, object_prefix};
+use pintail_testkit::{Pintail, Project, Running, pintail, wait_until};
 
 /// So often something is killed.
 const ROUNDS: u64 = 15;
@@ -41,15 +42,61 @@ SELECT id FROM changes
 /// What runs beside the senders; each is started again after it was killed.
 const SERVICES: [&str; 3] = ["ingest --listen 127.0.0.1:0", "consume run --follow --poll 1s", "maintain --every 1s"];
 
+/// A project and what its commands need of the environment.
+struct Place {
+    project: Project,
+    secrets: Vec<(&'static str, String)>,
+    _database: Option<Database>,
+}
+
+impl Place {
+    fn local() -> Self {
+        Self { project: Project::new(PROJECT), secrets: Vec::new(), _database: None }
+    }
+
+    /// A catalog on Postgres, data and large payloads on S3.
+    fn shared() -> Self {
+        let (database, objects) = (database(), object_prefix());
+        let lake = format!(
+            r#"
+[lake.main]
+catalog = "postgres:{}"
+password = "${{PG_PASSWORD}}"
+data = "{url}/lake"
+
+[object_store.all]
+url = "{url}"
+endpoint = "{}"
+url_style = "path"
+use_ssl = false
+region = "us-east-1"
+key = "${{S3_KEY}}"
+secret = "${{S3_SECRET}}"
+"#,
+            database.connection_without_password(),
+            objects.endpoint,
+            url = objects.url,
+        );
+        let secrets =
+            vec![("PG_PASSWORD", database.password()), ("S3_KEY", objects.key), ("S3_SECRET", objects.secret)];
+        let project = Project::new(&PROJECT.replacen("[run]", &format!("{lake}\n[run]"), 1));
+        Self { project, secrets, _database: Some(database) }
+    }
+
+    fn pintail(&self) -> Pintail {
+        self.secrets.iter().fold(pintail(&self.project), |command, (name, value)| command.env(name, value))
+    }
+}
+
 struct System<'p> {
-    project: &'p Project,
+    place: &'p Place,
     running: Vec<Running>,
     address: String,
 }
 
 impl System<'_> {
-    fn start(project: &Project) -> System<'_> {
-        let mut system = System { project, running: Vec::new(), address: String::new() };
+    fn start(place: &Place) -> System<'_> {
+        let mut system = System { place, running: Vec::new(), address: String::new() };
         for index in 0..SERVICES.len() {
             let running = system.service(index);
             system.running.push(running);
@@ -58,7 +105,7 @@ impl System<'_> {
     }
 
     fn service(&mut self, index: usize) -> Running {
-        let running = pintail(self.project).words(SERVICES[index]).start();
+        let running = self.place.pintail().words(SERVICES[index]).start();
         if index == 0 {
             running.wait_for_talk("events go to");
             let talk = running.talk();
@@ -109,23 +156,31 @@ fn send(address: &str, id: u64) -> bool {
     ask().unwrap_or(false)
 }
 
-fn query(project: &Project, sql: &str) -> Vec<serde_json::Value> {
-    let printed = pintail(project).args(["query", "--json", "--limit", "1000000", sql]).run().expect_ok().raw_stdout;
+fn query(place: &Place, sql: &str) -> Vec<serde_json::Value> {
+    let printed = place.pintail().args(["query", "--json", "--limit", "1000000", sql]).run().expect_ok().raw_stdout;
     let answer: serde_json::Value = serde_json::from_str(&printed).expect("the answer is JSON");
     answer["rows"].as_array().or(answer.as_array()).unwrap_or_else(|| panic!("{printed}")).clone()
 }
 
-fn ids(project: &Project, sql: &str) -> Vec<u64> {
+fn ids(place: &Place, sql: &str) -> Vec<u64> {
     let id = |row: &serde_json::Value| row["id"].as_str()?.parse().ok();
-    query(project, sql).iter().map(|row| id(row).expect("an id is a number")).collect()
+    query(place, sql).iter().map(|row| id(row).expect("an id is a number")).collect()
 }
 
 #[test]
 fn every_answered_event_is_decoded_once_whatever_is_killed_and_the_audit_is_clean() {
-    let project = Project::new(PROJECT);
+    survives(&Place::local());
+}
+
+#[test]
+fn every_answered_event_is_decoded_once_on_postgres_and_s3_too() {
+    survives(&Place::shared());
+}
+
+fn survives(place: &Place) {
     let answered = Mutex::new(BTreeSet::new());
     let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let system = Mutex::new(System::start(&project));
+    let system = Mutex::new(System::start(place));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -155,18 +210,18 @@ fn every_answered_event_is_decoded_once_whatever_is_killed_and_the_audit_is_clea
         is_over.store(true, Ordering::Relaxed);
     });
     system.into_inner().unwrap().stop();
-    pintail(&project).words("consume run").run().expect_ok();
+    place.pintail().words("consume run").run().expect_ok();
 
     let answered = answered.into_inner().unwrap();
     for sql in ["SELECT cloud_event_id AS id FROM signals", "SELECT DISTINCT id FROM seen"] {
-        let found = ids(&project, sql);
+        let found = ids(place, sql);
         let distinct: BTreeSet<u64> = found.iter().copied().collect();
         assert_eq!(found.len(), distinct.len(), "{sql}: nothing is there twice");
         let lost: Vec<&u64> = answered.difference(&distinct).collect();
         assert!(lost.is_empty(), "{sql}: {} of {} answered events are lost: {lost:?}", lost.len(), answered.len());
     }
-    let raw = query(&project, "SELECT (SELECT count(*) FROM raw_events) AS raw, (SELECT count(*) FROM seen) AS seen");
+    let raw = query(place, "SELECT (SELECT count(*) FROM raw_events) AS raw, (SELECT count(*) FROM seen) AS seen");
     assert_eq!(raw[0]["raw"], raw[0]["seen"], "the script has seen each row of the source once");
-    let audit = pintail(&project).words("audit").run().expect_ok();
+    let audit = place.pintail().words("audit").run().expect_ok();
     assert!(audit.raw_stdout.contains(": clean ("), "{audit}");
 }

@@ -229,10 +229,12 @@ fn each_fault_of_a_stream_is_found_where_it_is_and_is_gone_when_it_is_mended() {
     pintail.block_on(guard.release(&lease)).unwrap();
     foreign(&pintail, "DELETE FROM _pintail.position_log");
     foreign(&pintail, "DROP TABLE _pintail.cursor_c");
+    let letter = "INSERT INTO _pintail.dead_letters (id, origin, position) VALUES ('2', 'consumer c', 'snapshot 7000')";
+    foreign(&pintail, letter);
     starts(&[
         "consumers c: the guard knows that it has read up to snapshot 1",
         "positions position_log: it holds 0 rows instead of one",
-        "letters consumer c: the lake has 1 dead letters of it, and no cursor",
+        "letters consumer c: of its 2 dead letters some are about snapshot 7000",
     ]);
 }
 

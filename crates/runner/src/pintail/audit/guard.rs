@@ -96,7 +96,7 @@ fn without_cursor(consumer: &ConsumerProgress, cursors: &[Cursor]) -> Option<Fin
     let has_cursor = cursors.iter().any(|cursor| cursor.consumer == consumer.consumer);
     let message = format!(
         "the guard knows that it has read up to snapshot {}, and the lake has no cursor of it: it never began, or the lake was \
-         made anew or taken back; `pintail consume reset {}` lets it begin",
+         made anew or taken back; run it, or give up what it holds by `pintail consume remove {}`",
         consumer.snapshot, consumer.consumer
     );
     (!has_cursor).then(|| consumer_finding(&consumer.consumer, message))

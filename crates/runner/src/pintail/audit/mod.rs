@@ -36,7 +36,7 @@ pub enum Check {
     Leases,
     /// What consumers have written is there once, has its source, and is summed up rightly.
     Decoded,
-    /// Dead letters are of streams and snapshots that there are.
+    /// Dead letters are about snapshots and events that there are.
     Letters,
     /// Each payload outside the lake has its row, and each row its payload.
     Blobs,
