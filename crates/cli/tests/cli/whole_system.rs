@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use pintail_testkit::services::{Database, database, object_prefix};
 use pintail_testkit::{Pintail, Project, Running, pintail, wait_until};
 
 /// So often something is killed.
-const ROUNDS: u64 = 15;
+const ROUNDS: usize = 15;
 
 const PROJECT: &str = r#"
 //- /pintail.toml
@@ -177,6 +177,10 @@ fn every_answered_event_is_decoded_once_on_postgres_and_s3_too() {
     survives(&Place::shared());
 }
 
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panicked")
+}
+
 fn survives(place: &Place) {
     let answered = Mutex::new(BTreeSet::new());
     let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -185,17 +189,17 @@ fn survives(place: &Place) {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    let address = system.lock().unwrap().address.clone();
+                    let address = held(&system).address.clone();
                     let id = next.fetch_add(1, Ordering::Relaxed);
                     // An event that got no answer may have landed; it is sent again, as senders do.
                     while !is_over.load(Ordering::Relaxed) {
                         if send(&address, id) {
-                            answered.lock().unwrap().insert(id);
+                            held(&answered).insert(id);
                             break;
                         }
-                        let now = system.lock().unwrap().address.clone();
+                        let now = held(&system).address.clone();
                         if now != address && send(&now, id) {
-                            answered.lock().unwrap().insert(id);
+                            held(&answered).insert(id);
                             break;
                         }
                     }
@@ -203,16 +207,16 @@ fn survives(place: &Place) {
             });
         }
         for round in 0..ROUNDS {
-            let enough = answered.lock().unwrap().len() + usize::try_from(3 + round * 11 % 25).unwrap();
-            wait_until("more was answered", || enough <= answered.lock().unwrap().len());
-            system.lock().unwrap().kill(usize::try_from(round % 3).unwrap());
+            let enough = held(&answered).len() + 3 + round * 11 % 25;
+            wait_until("more was answered", || enough <= held(&answered).len());
+            held(&system).kill(round % SERVICES.len());
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    system.into_inner().unwrap().stop();
+    system.into_inner().expect("nobody panicked").stop();
     place.pintail().words("consume run").run().expect_ok();
 
-    let answered = answered.into_inner().unwrap();
+    let answered = answered.into_inner().expect("nobody panicked");
     for sql in ["SELECT cloud_event_id AS id FROM signals", "SELECT DISTINCT id FROM seen"] {
         let found = ids(place, sql);
         let distinct: BTreeSet<u64> = found.iter().copied().collect();
