@@ -144,8 +144,11 @@ impl Scan {
     fn begin(batches: Arc<Batches>, columns: &[u64]) -> Result<Self, Refusal> {
         let width = batches.schema.fields().len() as u64;
         // A statement that needs no column at all asks for one that there is not.
-        let known = columns.iter().zip(0_u64..).filter(|(column, _)| **column < width);
+        let mut known: Vec<(&u64, u64)> = columns.iter().zip(0_u64..).filter(|(column, _)| **column < width).collect();
+        // DuckDB binds what a batch consists of to its first column; only the numbers are not the lent batches' own.
+        known.sort_by_key(|(column, _)| **column + 1 != width);
         let (asked, places): (Vec<usize>, Vec<u64>) = known
+            .into_iter()
             .map(|(column, place)| Ok((usize::try_from(*column)?, place)))
             .collect::<Result<Vec<_>, Refusal>>()?
             .into_iter()

@@ -83,13 +83,15 @@ pub fn begin_at(
         let lane = writer.lake().lane();
         let pass = lane.enter_within(writer.faults().patience(), &|| false)?;
         let transaction = WriteTransaction::begin(writer.session(), writer.alias())?;
+        let base = transaction.snapshot();
         if let Some(first) = before_making(writer, OWN_SCHEMA, table.name())? {
             writer.session().run_all(&first)?;
             transaction.run(&position::create(writer.alias(), table, start, source))?;
             let attempt = new_attempt();
             let text = stamp(by, &attempt, table, None, start);
             let message = format!("{by}: begins at {start}");
-            transaction.commit(&CommitWords { attempt: &attempt, message: &message, extra_info: &text }, || {})?;
+            let words = CommitWords { attempt: &attempt, message: &message, extra_info: &text };
+            known(writer, base, &attempt, transaction.commit(&words, || {}))?;
         }
         drop(pass);
         position::read(writer, table)?.ok_or_else(|| EngineError::Answer {
@@ -149,10 +151,28 @@ fn commit_tables(
     message: &str,
     statements: &[Statement],
 ) -> Result<(), EngineError> {
+    let base = transaction.snapshot();
     writer.session().run_all(statements)?;
     let attempt = new_attempt();
     let text = json!({"pintail": 1, "entries": [], "stream": {"attempt": attempt}}).to_string();
-    transaction.commit(&CommitWords { attempt: &attempt, message, extra_info: &text }, || {}).map(drop)
+    let words = CommitWords { attempt: &attempt, message, extra_info: &text };
+    known(writer, base, &attempt, transaction.commit(&words, || {}))
+}
+
+/// Finds out what became of a commit whose outcome is not known; one that has not landed passes, and is done again.
+fn known(
+    writer: &Writer,
+    base: SnapshotId,
+    attempt: &AttemptId,
+    committed: Result<SnapshotId, EngineError>,
+) -> Result<(), EngineError> {
+    match committed {
+        Err(EngineError::OutcomeUnknown { source, .. }) => match settle(writer, base, attempt)? {
+            Some(_) => Ok(()),
+            None => Err(*source),
+        },
+        committed => committed.map(drop),
+    }
 }
 
 /// Commits what `work` writes together with the move of the position. `tell` says, for the lake's history, what was done.

@@ -108,10 +108,24 @@ fn is_absent_in(session: &Session, alias: &str, table: &PositionTable) -> Result
     Ok(!absent.is_empty())
 }
 
+/// Returns whether the table is there without its row, because the commit that made it was taken back.
+pub(crate) fn is_left_over(session: &Session, alias: &str, table: &PositionTable) -> Result<bool, EngineError> {
+    Ok(!is_absent_in(session, alias, table)? && lake::was_made_in_vain(session, alias, OWN_SCHEMA, table.name())?)
+}
+
 /// Returns the statement that makes the table with its row.
 pub(crate) fn create(alias: &str, table: &PositionTable, at: &str, source: &str) -> Statement {
+    make("CREATE TABLE", alias, table, at, source)
+}
+
+/// Returns the statement that makes the table with its row in the place of one that is left over.
+pub(crate) fn create_again(alias: &str, table: &PositionTable, at: &str, source: &str) -> Statement {
+    make("CREATE OR REPLACE TABLE", alias, table, at, source)
+}
+
+fn make(create: &str, alias: &str, table: &PositionTable, at: &str, source: &str) -> Statement {
     let sql = formatdoc! {"
-        CREATE TABLE {table} AS
+        {create} {table} AS
         SELECT {at}::VARCHAR AS position, {source}::VARCHAR AS source, 0::BIGINT AS token, now() AS updated_at,
                false AS moved",
         table = table.relation(alias),

@@ -91,9 +91,9 @@ pub fn run(args: &MaintainArgs, app: &App) -> Result<Exit, Failure> {
                 failures = 0;
                 tell(&done, args.dry_run, app);
             }
-            Err(_) if request.cancel.is_set() => return Ok(Exit::Ok),
             // Another round would delete what the first has found to be needed.
             Err(error @ RunnerError::Damaged { .. }) => return Err(error.into()),
+            Err(_) if request.cancel.is_set() => return Ok(Exit::Ok),
             Err(error) => {
                 failures += 1;
                 if FAILURES <= failures {

@@ -43,8 +43,8 @@ pub fn settle_lost(session: &Session, alias: &str, snapshot: SnapshotId) -> Resu
     Ok(Settled::Undone)
 }
 
-/// Returns whether `schema.table` was made by a commit that was taken back: it is there without the rows that it was made
-/// with. Tables that a commit makes stay, because sessions that know of them cannot be told.
+/// Returns whether `schema.table` was made by a commit that was taken back, and nobody has written it since: it is there
+/// without the rows that it was made with. Tables that a commit makes stay, because sessions that know of them cannot be told.
 pub fn was_made_in_vain(session: &Session, alias: &str, schema: &str, table: &str) -> Result<bool, EngineError> {
     let metadata = metadata(alias);
     let sql = format!(
@@ -53,7 +53,8 @@ pub fn was_made_in_vain(session: &Session, alias: &str, schema: &str, table: &st
          JOIN {metadata}.ducklake_schema s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
          JOIN {metadata}.ducklake_snapshot_changes c ON c.snapshot_id = t.begin_snapshot
          WHERE t.end_snapshot IS NULL AND lower(s.schema_name) = lower({}) AND lower(t.table_name) = lower({})
-           AND c.commit_message = {}",
+           AND c.commit_message = {}
+           AND NOT EXISTS (SELECT 1 FROM {metadata}.ducklake_data_file f WHERE f.table_id = t.table_id)",
         Literal::new(schema),
         Literal::new(table),
         Literal::new(TAKEN_BACK)

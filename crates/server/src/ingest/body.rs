@@ -29,9 +29,13 @@ pub(super) async fn read<'a>(
     }
     // A body of unknown length may be as long as any.
     let wanted = u32::try_from(length.unwrap_or(limit) / KIB + 1).unwrap_or(u32::MAX);
-    let room = shared.room.try_acquire_many(wanted).map_err(|_| Refused::busy())?;
+    let mut room = shared.room.try_acquire_many(wanted).map_err(|_| Refused::busy())?;
     match tokio::time::timeout(LONGEST, to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => Ok((bytes, room)),
+        Ok(Ok(bytes)) => {
+            // What was taken for a body that turned out short is free for others while this one is made durable.
+            let used = room.split(bytes.len() / KIB + 1).unwrap_or(room);
+            Ok((bytes, used))
+        }
         Ok(Err(error)) if is_too_long(&error) => Err(Refused::too_large(limit)),
         Ok(Err(error)) => Err(Refused::broken_off(&error)),
         Err(_) => Err(Refused::too_slow(LONGEST)),

@@ -34,6 +34,8 @@ pub struct ScriptFeed {
     /// The gaps that are left out.
     pub skipped: Vec<Gap>,
     from: Option<SnapshotId>,
+    /// Whether the cursor's table is left over from a beginning that was taken back.
+    is_left_over: bool,
     /// The greatest token that the cursor knows.
     known: i64,
     /// Whether the whole table is taken, whatever the cursor was one in.
@@ -67,6 +69,7 @@ struct Looked<'a> {
     /// What its cursor is to be one in.
     source: String,
     from: Option<SnapshotId>,
+    is_left_over: bool,
     known: i64,
 }
 
@@ -91,7 +94,8 @@ pub fn script_feed(
     let found = position::read_in(place.session, place.alias, &spec.cursor())?;
     let from = found.as_ref().map(cursor_of).transpose()?;
     let known = found.as_ref().map_or(0, |found| found.token);
-    let looked = Looked { place, spec, kinds, is_anew, asset, source, from, known };
+    let is_left_over = found.is_none() && position::is_left_over(place.session, place.alias, &spec.cursor())?;
+    let looked = Looked { place, spec, kinds, is_anew, asset, source, from, is_left_over, known };
     let position = match found {
         _ if is_anew => return Ok(looked.feed(looked.whole(), place.pin)),
         Some(found) => found,
@@ -118,6 +122,7 @@ impl Looked<'_> {
             rescanned: None,
             skipped: Vec::new(),
             from: self.from,
+            is_left_over: self.is_left_over,
             known: self.known,
             is_anew: self.is_anew,
             source: self.source.clone(),
@@ -221,6 +226,7 @@ impl ScriptFeed {
         // A guard that was lost counts its tokens from 0 again; the step holds the lease of its target all the same.
         let token = token.max(self.known);
         match self.from {
+            None if self.is_left_over => position::create_again(alias, &table, &to, &self.source),
             None => position::create(alias, &table, &to, &self.source),
             Some(from) => {
                 let from = from.to_string();

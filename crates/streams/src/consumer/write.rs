@@ -4,6 +4,7 @@
 //! which files of the base need not be looked at.
 
 use indoc::formatdoc;
+use pintail_core::schema::types_equal;
 use pintail_core::sql::{Ident, Relation, Statement};
 use pintail_engine::batches::PLACE;
 use pintail_engine::{EngineError, Session, Stage, WriteTransaction};
@@ -108,11 +109,27 @@ pub fn stage(
             continue;
         }
         let lent = session.stage("stage the decoded rows", &stage_of(index), &batches[0].schema(), batches)?;
+        check_identity(session, &prepared.target, lent.relation())?;
         let ranges = ranges_of(session, &prepared.target, lent.relation())?;
         let (stage, once) = keep_once(session, &prepared.target, index, rows)?;
         staged.push(StagedTarget { stage, decoded: rows, rows: once, ranges, lent: Some(lent) });
     }
     Ok(StagedWindow { targets: staged, letters, replaced })
+}
+
+/// Refuses decoded rows whose identity has other types than the target: by its hash, no row would be known.
+fn check_identity(session: &Session, target: &Target, stage: &Relation) -> Result<(), EngineError> {
+    let names = idents(target.identity.columns.iter());
+    let described = session.describe(&format!("SELECT {names} FROM {stage}"))?;
+    for (name, found) in &described {
+        let wanted = target.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name));
+        if let Some(wanted) = wanted.filter(|wanted| !types_equal(found, &wanted.data_type)) {
+            let detail =
+                format!("the decoder's column `{name}` is {found}, and that of its table {}", wanted.data_type);
+            return Err(EngineError::Answer { purpose: "stage the decoded rows", detail });
+        }
+    }
+    Ok(())
 }
 
 /// Keeps one row of each identity, and returns where and how many. Redeliveries within one window are rare, so they are

@@ -211,16 +211,21 @@ impl Source {
     pub fn run(self, mut stop: watch::Receiver<bool>) -> Result<(), SourceError> {
         let mut feed: Option<Box<dyn Feed>> = None;
         let mut waits = pauses();
+        let mut has_been_up = false;
         while !*stop.borrow() {
             match self.step(&mut feed, &mut stop) {
                 Ok(messages) => {
                     metrics::counter!("pintail_source_messages_total", "source" => self.options.name())
                         .increment(messages as u64);
                     self.status.landed();
+                    has_been_up = true;
                     waits = pauses();
                 }
                 Err(SourceError::Stopped) => break,
-                Err(error) if error.is_final() => return Err(error),
+                // Files that were right may be half written: somebody is renewing them.
+                Err(error) if error.is_final() && !(has_been_up && matches!(error, SourceError::Tls(_))) => {
+                    return Err(error);
+                }
                 Err(error) => {
                     metrics::counter!("pintail_source_errors_total", "source" => self.options.name()).increment(1);
                     if let SourceError::Broker { .. } = error {

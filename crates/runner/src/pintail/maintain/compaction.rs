@@ -190,10 +190,6 @@ impl Pintail {
         if work.files.mergeable == 0 {
             return Ok(());
         }
-        if let Some(reason) = unread_update((work.at.session, work.at.alias), work.files, work.consumers)? {
-            table.left = Some(reason);
-            return Ok(());
-        }
         let memory = self.project.project.config.run.memory_limit.0 / self.slots().max(1);
         let mut ramp = Ramp::new(work.files, memory, TARGET_BYTES);
         loop {
@@ -202,10 +198,20 @@ impl Pintail {
                 return Ok(());
             }
             let began = Instant::now();
-            let merged =
-                self.in_lane(work, |table, attempt| table.merge(work.compaction.small_bytes, ramp.next(), attempt));
+            // Asked where nobody changes rows of the table any more, and of each merge: an update may come between two.
+            let mut unread = None;
+            let merged = self.in_lane(work, |table, attempt| {
+                unread = unread_update((work.at.session, work.at.alias), work.files, work.consumers)?;
+                match unread {
+                    None => table.merge(work.compaction.small_bytes, ramp.next(), attempt),
+                    Some(_) => Ok(None),
+                }
+            });
             match merged {
-                Ok(None) => return Ok(()),
+                Ok(None) => {
+                    table.left = unread.or(table.left.take());
+                    return Ok(());
+                }
                 Ok(Some(done)) => {
                     add(&mut table.merged, done);
                     ramp = ramp.after_success(began.elapsed());

@@ -19,6 +19,9 @@ use crate::sources::PATIENCE;
 const LOOK: Duration = Duration::from_secs(60);
 const LOOK_FOR_MISSING: Duration = Duration::from_secs(5);
 
+/// How long nothing is asked after an answer without messages.
+const NOTHING_THERE: Duration = Duration::from_millis(100);
+
 /// How long a partition that has failed is left alone at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 
@@ -219,7 +222,13 @@ fn open<B: Brokers>(
 async fn fetch<P: Partition>(index: usize, open: Arc<P>, offset: i64) -> Answer<P> {
     let fetching = async {
         match open.fetch(offset).await? {
-            Some(records) => Ok(Fetched::Messages(records)),
+            Some(records) => {
+                if records.is_empty() {
+                    // The mark of a transaction at the end is answered at once, and shows no message.
+                    sleep(NOTHING_THERE).await;
+                }
+                Ok(Fetched::Messages(records))
+            }
             None => open.bounds().await.map(|(first, end)| Fetched::Gap { first, end }),
         }
     };

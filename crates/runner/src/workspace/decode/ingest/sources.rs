@@ -127,7 +127,7 @@ impl Decoder<'_> {
         }
         let from_start = self.begins_at_start(table);
         let tls = self.broker_tls(table, files);
-        let sasl = self.sasl(table);
+        let sasl = self.sasl(table, tls.is_some());
         let values = |texts: Option<Vec<Resolved>>| {
             texts.map(|texts| texts.into_iter().map(|text| text.value).collect::<Vec<_>>())
         };
@@ -151,7 +151,7 @@ impl Decoder<'_> {
         text.value != "end"
     }
 
-    fn sasl(&mut self, table: &Table) -> Option<SaslUser> {
+    fn sasl(&mut self, table: &Table, is_private: bool) -> Option<SaslUser> {
         let mechanism = self.reader.text(table, "sasl");
         let user = self.user(table);
         let Some(mechanism) = mechanism else {
@@ -167,6 +167,10 @@ impl Decoder<'_> {
             self.reader.bad_value("sasl", &mechanism, &format!("one of {}", words()), &help);
             return None;
         };
+        if known == "plain" && !is_private && self.reader.mode == Mode::Resolve {
+            let message = "`sasl = \"plain\"` without TLS shows the password to everybody on the way";
+            self.reader.report(Code::BAD_SETTING, mechanism.span, message, "add `tls = true`, or use `scram-sha-512`");
+        }
         if !has_any(table, &["user", "password"]) && self.reader.mode == Mode::Resolve {
             let message = "`sasl` needs a `user` and the `password`";
             self.reader.report(Code::BAD_SETTING, mechanism.span, message, "`password = \"${NAME}\"`");

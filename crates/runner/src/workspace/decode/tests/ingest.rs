@@ -171,8 +171,9 @@ sasl = "scram-256"
     check(
         "[ingest.kafka]\nbrokers = \"a:1\"\ntopics = \"t\"\nsasl = \"plain\"\n",
         expect![[r#"
-        4:8 P004 "plain": `sasl` needs a `user` and the `password` (`password = "${NAME}"`)
-    "#]],
+            4:8 P004 "plain": `sasl = "plain"` without TLS shows the password to everybody on the way (add `tls = true`, or use `scram-sha-512`)
+            4:8 P004 "plain": `sasl` needs a `user` and the `password` (`password = "${NAME}"`)
+        "#]],
     );
 }
 
