@@ -6,6 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use clap::Args;
+use pintail_core::annotation::parse_duration_text;
 use pintail_runner::executors::Cancel;
 use pintail_runner::pintail::{
     CompactedTable, Compaction, MaintainRequest, Maintained, Retired, Standing, describe_upkeep,
@@ -13,7 +14,6 @@ use pintail_runner::pintail::{
 use pintail_runner::{Pintail, RunnerError, duration_text};
 use serde_json::{Value, json};
 
-use super::pins::duration;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -48,16 +48,16 @@ pub struct MaintainArgs {
     #[arg(long, conflicts_with = "every")]
     once: bool,
     /// Do it again after this time, until Ctrl-C; without a time, after `every` of `[maintain]`
-    #[arg(long, value_name = "TIME", value_parser = duration, num_args = 0..=1, conflicts_with = "dry_run")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_text, num_args = 0..=1, conflicts_with = "dry_run")]
     every: Option<Option<Duration>>,
     /// Show metrics in Prometheus form at this address, such as 127.0.0.1:9465
     #[arg(long, value_name = "ADDRESS", value_parser = metrics::address, requires = "every")]
     metrics: Option<SocketAddr>,
     /// Keep snapshots younger than this; otherwise `keep` of `[maintain]`, 7d
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_text)]
     keep: Option<Duration>,
     /// Keep files of expired snapshots for so long, for readers that are not Pintail; otherwise `grace`, 1d
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_text)]
     grace: Option<Duration>,
     /// Leave files as they are: merge none and write none again
     #[arg(long)]

@@ -113,7 +113,7 @@ UPDATE signals SET subject_bucket = 300;
           decoded: signals: 1 rows of another bucket than their subject's, which queries that name it do not find: somebody else has written them
           letters: consumer decode: 1 dead letters whose event is not in the source: it has gone from there, and cannot be decoded again
           blobs: main.raw_events: 1 payloads that rows name and that are not in the store: bring them back from a copy of it
-          blobs: main.raw_events: 1 payloads of more than two days ago that no row names: their events never came into the lake, or have gone from it
+          blobs: main.raw_events: 1 payloads of more than two days ago that no row names: their events wait in the log of `pintail ingest`, never came into the lake, or have gone from it
     "#]].assert_eq(&text(&project, "audit"));
 }
 

@@ -84,9 +84,7 @@ fn an_atomic_run_is_one_snapshot_and_its_steps_read_each_other() {
 fn the_store_is_rebuilt_from_an_atomic_commit() {
     let folder = pipeline();
     folder.run(&atomic()).assert_good();
-    std::fs::remove_file(folder.path().join(".pintail/store.sqlite")).unwrap();
-    let _ = std::fs::remove_file(folder.path().join(".pintail/store.sqlite-wal"));
-    let _ = std::fs::remove_file(folder.path().join(".pintail/store.sqlite-shm"));
+    folder.lose_store();
     assert_eq!(folder.run_all().text(), "", "everything is known from the lake alone");
 }
 

@@ -313,7 +313,7 @@ fn a_living_job_is_neither_resumed_nor_doubled_and_stops_when_asked() {
     let folder = Folder::new(DAILY);
     folder.write("//- pintail.toml\n[run]\nslots = 1\n");
     let pause = Pause::at("staged");
-    let work = Work::run().job("d", "2026-01-01", "2027-01-01").faults(pause.fault());
+    let work = Work::run().job("d", "2026-01-01", "2026-11-01").faults(pause.fault());
     let mut process = work.start(folder.path());
     process.reaches(&pause.reached());
 
@@ -325,7 +325,7 @@ fn a_living_job_is_neither_resumed_nor_doubled_and_stops_when_asked() {
     let refused = pintail.start_backfill(&plan, &mut |_| {}).unwrap_err().to_string();
     assert!(refused.starts_with("backfill 1 makes some of the same partitions of `d` right now"), "{refused}");
     assert_eq!(pintail.cancel_backfill(ONE).unwrap(), CancelledBackfill::Asked);
-    // It looks every half second, and has a year of days before it.
+    // It looks every half second, and has ten months of days before it.
     pause.release();
     let told = process.done();
     assert!(told[0].starts_with("Cancelled"), "{told:?}");

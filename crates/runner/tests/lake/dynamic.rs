@@ -74,7 +74,7 @@ fn increments_begin_where_the_last_one_ended() {
     assert!(told.notes()[0].contains("1 row of ducklake://main/events came late"), "{:?}", told.notes());
     assert_eq!(ids(&folder), ["1", "2", "3"]);
     // The lake alone knows what was consumed.
-    std::fs::remove_file(folder.path().join(".pintail/store.sqlite")).unwrap();
+    folder.lose_store();
     folder.open().rebuild_state().unwrap();
     insert("(5, '2026-01-02 00:00:00+00')");
     assert_eq!(folder.run_all().assert_good().step("copy").changed, (0, 1));

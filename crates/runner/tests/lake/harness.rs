@@ -19,6 +19,7 @@ use pintail_runner::workspace::{Environment, Project, load_project};
 use pintail_runner::{Pintail, Settings};
 
 use pintail_testkit::services::Database;
+use pintail_testkit::wait_until;
 
 use crate::catalogs::{self, Places};
 
@@ -55,6 +56,21 @@ pub struct Ended {
 }
 
 impl Folder {
+    /// Removes the store of runs, which lies in a file, once nobody in this process has it open any more: SQLite would remove
+    /// the files of the next one when it closes.
+    pub fn lose_store(&self) {
+        let path = |ending: &str| self.path().join(format!(".pintail/store.sqlite{ending}"));
+        let is_ours = |target: PathBuf| target.display().to_string().starts_with(&path("").display().to_string());
+        wait_until("the store is closed", || {
+            let open = std::fs::read_dir("/proc/self/fd").unwrap();
+            !open.flatten().filter_map(|descriptor| descriptor.path().read_link().ok()).any(is_ours)
+        });
+        std::fs::remove_file(path("")).unwrap();
+        for ending in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(path(ending));
+        }
+    }
+
     /// Makes a project of the files in `text`: each begins with `//- <path>`.
     pub fn new(text: &str) -> Self {
         let folder = Self { temp: tempfile::tempdir().unwrap(), places: Mutex::default() };

@@ -401,3 +401,21 @@ fn on_local_files_no_file_goes_while_a_table_cannot_be_read() {
     assert!(refused.contains(&live) && refused.contains("nothing was done"), "{refused}");
     assert_eq!(files().len(), 2, "those that no snapshot shows are still there");
 }
+
+#[test]
+fn on_local_files_a_lost_file_of_a_held_version_does_not_end_the_upkeep_of_others() {
+    let folder = chain(3);
+    let pintail = folder.open();
+    let held = snapshot_of(&pintail, "a", 2);
+    pintail.pin("main", &held.to_string(), "anna", "the audit", None).unwrap();
+    let files = |version: &str| {
+        query(&pintail, &format!("SELECT data_file FROM ducklake_list_files('lake', 'a'{version})"), None)
+    };
+    let lost = files(&format!(", snapshot_version => {held}")).remove(0);
+    assert!(!files("").contains(&lost));
+    std::fs::remove_file(&lost).unwrap();
+    let between = snapshot_of(&pintail, "a", 1);
+    let done = maintain(&pintail);
+    assert!(done.expired.contains(&between), "{done:?}");
+    assert!(there(&pintail).contains(&held.0));
+}

@@ -75,9 +75,16 @@ impl EventTime {
         rest.end()?;
         let days = i64::from(date.to_epoch_days());
         let seconds = days * 86_400 + i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second) - offset;
+        // With its offset a time may lie in a year that has no four digits, and could not be written as a text again.
+        if !YEARS.contains(&seconds) {
+            return Err(TimeError { expected: "a time from year 0000 to 9999 in UTC was expected", at: 1 });
+        }
         Ok(Self { micros: seconds * 1_000_000 + micros })
     }
 }
+
+/// The years 0000 to 9999 of UTC, in seconds since 1970-01-01T00:00:00Z.
+const YEARS: std::ops::Range<i64> = -62_167_219_200..253_402_300_800;
 
 struct Rest<'a> {
     text: &'a [u8],

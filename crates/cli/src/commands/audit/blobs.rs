@@ -29,9 +29,11 @@ pub fn questions(pintail: &Pintail, lake: &LakeName, alias: &str) -> Vec<Questio
             "payloads that rows name and that are not in the store: bring them back from a copy of it",
             format!("SELECT count(DISTINCT key) FROM ({named}) WHERE key NOT IN ({keys})"),
         ),
-        // A payload is there before its row, so those of these days may still wait for theirs.
+        // A payload is there before its row, so those of these days may still wait for theirs; a key says when the event
+        // was, and not when it came.
         ask(
-            "payloads of more than two days ago that no row names: their events never came into the lake, or have gone from it",
+            "payloads of more than two days ago that no row names: their events wait in the log of `pintail ingest`, never came \
+             into the lake, or have gone from it",
             format!(
                 "SELECT count(*) FROM ({keys}) WHERE key NOT IN ({named})
                  AND try_strptime(regexp_extract(key, '([0-9]{{4}}/[0-9]{{2}}/[0-9]{{2}})/[^/]+$', 1), '%Y/%m/%d')

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use pintail_core::annotation::parse_duration_text;
 use pintail_runner::{duration_text, with_sources};
 use pintail_streams::consumer::{Holder, Landed, PassError};
 use pintail_streams::measures;
@@ -15,7 +16,6 @@ use super::opening::{Opening, failure, openings};
 use super::scripts::Scripts;
 use super::show::holder_text;
 use crate::app::App;
-use crate::commands::pins::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -35,10 +35,10 @@ pub struct RunArgs {
     #[arg(long)]
     follow: bool,
     /// How often to look when nothing has come
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s", requires = "follow")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_text, default_value = "2s", requires = "follow")]
     poll: Duration,
     /// After so long a time of failures a consumer gives up
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "follow")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_text, default_value = "1h", requires = "follow")]
     patience: Duration,
     /// Show metrics in Prometheus form at this address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS", value_parser = metrics::address, requires = "follow")]

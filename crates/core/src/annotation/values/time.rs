@@ -12,6 +12,9 @@ use crate::annotation::draft::Problem;
 use crate::annotation::tokens::Value;
 use crate::diagnostic::{Code, nearest};
 
+/// No duration is longer, so that a time before or after now never leaves the calendar: a hundred years.
+const LONGEST: u64 = 36_525 * 86_400;
+
 /// Parses `30s`, `10m`, `1h`, `2d`, and several of them in a row (`1h30m`).
 pub fn parse_duration_text(text: &str) -> Result<Duration, String> {
     if text.is_empty() {
@@ -38,7 +41,10 @@ pub fn parse_duration_text(text: &str) -> Result<Duration, String> {
         let added = number.checked_mul(unit).and_then(|added| seconds.checked_add(added));
         seconds = added.ok_or_else(|| format!("the duration `{text}` is too long"))?;
     }
-    Ok(Duration::from_secs(seconds))
+    match seconds <= LONGEST {
+        true => Ok(Duration::from_secs(seconds)),
+        false => Err(format!("`{text}` is longer than a hundred years")),
+    }
 }
 
 /// Reads a duration of at least a second.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pintail_core::id::{LakeName, SnapshotId};
 use pintail_core::retention::{Kept, TableFiles, Why};
-use pintail_engine::{Session, lake};
+use pintail_engine::{EngineError, Session, lake};
 
 use crate::pintail::RunnerError;
 
@@ -59,8 +59,15 @@ impl Sample {
             let there = lake::tables_at(session, alias, at)?;
             let is_there = |files: &&&TableFiles| there.iter().any(|(s, t)| (s, t) == (&files.schema, &files.table));
             let looked_at = tables.iter().take(SAMPLED.1).filter(is_there);
-            let said = looked_at.map(|files| look((session, alias), files, at)).collect::<Result<_, _>>()?;
-            versions.insert(at, said);
+            let said: Result<Vec<Said>, RunnerError> =
+                looked_at.map(|files| look((session, alias), files, at)).collect();
+            match said {
+                // Upkeep must not end for ever with a version of which a file was lost; `audit` tells of it.
+                Err(RunnerError::Engine(error)) if is_about_a_file(&error) => {
+                    tracing::warn!(%at, %error, "a version that cannot be read is compared with nothing");
+                }
+                said => drop(versions.insert(at, said?)),
+            }
         }
         Ok(Self { lake: lake_name.clone(), versions })
     }
@@ -93,6 +100,10 @@ impl Sample {
         }
         Ok(())
     }
+}
+
+fn is_about_a_file(error: &EngineError) -> bool {
+    error.failure().is_some_and(|failure| failure.message.is_missing_file())
 }
 
 fn look((session, alias): (&Session, &str), files: &TableFiles, at: SnapshotId) -> Result<Said, RunnerError> {

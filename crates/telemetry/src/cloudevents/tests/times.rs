@@ -27,6 +27,18 @@ fn case_o72_every_way_of_writing_an_instant_is_that_instant() {
 }
 
 #[test]
+fn an_instant_that_has_no_year_of_four_digits_in_utc_is_none() {
+    for text in ["0000-01-01T00:00:00+01:00", "9999-12-31T23:59:59-23:00", "9999-12-31T23:59:60Z"] {
+        let error = EventTime::parse(text).unwrap_err().to_string();
+        assert_eq!(error, "a time from year 0000 to 9999 in UTC was expected at character 1", "{text}");
+    }
+    for text in ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "0000-01-01T01:00:00+01:00"] {
+        let time = EventTime::parse(text).unwrap();
+        assert_eq!(EventTime::parse(&time.to_rfc3339()), Ok(time), "{text}");
+    }
+}
+
+#[test]
 fn digits_beyond_microseconds_are_cut_off_also_before_1970() {
     assert_eq!(micros("2026-01-02T03:04:05.123456999Z") % 1_000_000, 123_456);
     assert_eq!(micros("1969-12-31T23:59:59.999999999Z"), -1);

@@ -28,7 +28,8 @@ pub(super) async fn connect(
     let failed = |operation: &'static str| {
         move |reason: String| SourceError::Broker { operation, place: place(options), reason }
     };
-    let connecting = connect_options(options)?.connect(options.url.expose_secret());
+    let servers: Vec<&str> = options.url.expose_secret().split(',').map(str::trim).collect();
+    let connecting = connect_options(options)?.connect(servers);
     let client = ask(stop, failed("connect"), connecting).await?;
     let context = jetstream::new(client.clone());
     let found = context.get_stream(&options.stream);
