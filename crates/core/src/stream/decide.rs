@@ -137,18 +137,33 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     }
 }
 
+/// Decides what a pass does of a consumer that has never consumed anything. Where snapshots are missing, what the table holds
+/// is all there is to read: it is read behind the last of the gaps, whatever the policy.
+pub fn decide_first(facts: &Facts<'_>) -> Decision {
+    match decide(facts) {
+        decision @ (Decision::Ahead | Decision::Absent | Decision::Replaced { .. }) => decision,
+        decision => match gaps(facts).reduce(|first, last| Gap { upto: last.upto, ..first }) {
+            Some(all) => Decision::Rescan(Passage::rescan(facts.cursor, all)),
+            None => decision,
+        },
+    }
+}
+
 /// Returns the first run of snapshots that should be there and are not.
 fn first_gap(facts: &Facts<'_>) -> Option<Gap> {
+    gaps(facts).next()
+}
+
+/// Returns the runs of snapshots that should be there and are not, in order.
+fn gaps(facts: &Facts<'_>) -> impl Iterator<Item = Gap> {
     let known = facts.seen.max(facts.vouched);
-    let mut expected = known.0 + 1;
-    for snapshot in facts.snapshots.iter().filter(|snapshot| known < snapshot.id) {
-        if expected < snapshot.id.0 {
-            return Some(Gap { after: SnapshotId(expected - 1), upto: SnapshotId(snapshot.id.0 - 1) });
-        }
-        expected = snapshot.id.0 + 1;
-    }
-    debug_assert!(facts.head.0 < expected, "the head never expires");
-    None
+    let there = facts.snapshots.iter().map(|snapshot| snapshot.id).filter(move |id| known < *id);
+    debug_assert!(there.clone().last().unwrap_or(known) >= facts.head, "the head never expires");
+    let before = std::iter::once(known).chain(there.clone());
+    before
+        .zip(there)
+        .filter(|(before, id)| before.0 + 1 < id.0)
+        .map(|(before, id)| Gap { after: before, upto: SnapshotId(id.0 - 1) })
 }
 
 fn take(facts: &Facts<'_>, work: &[&SeenSnapshot]) -> Option<Span> {

@@ -14,7 +14,7 @@ mod window;
 #[cfg(test)]
 mod simulation;
 
-pub use decide::{Decision, Facts, SeenSnapshot, Span, SpanLimits, decide};
+pub use decide::{Decision, Facts, SeenSnapshot, Span, SpanLimits, decide, decide_first};
 pub use gap::{Gap, GapPolicy, Passage};
 pub use permit::{Part, Permit};
 pub use touch::{Kinds, Touch, touch};

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pintail_core::id::SnapshotId;
-use pintail_core::stream::{Decision, GapPolicy, Kinds, Part, Passage, Permit, Span, decide};
+use pintail_core::stream::{Decision, Kinds, Part, Passage, Permit, Span, decide, decide_first};
 use pintail_engine::fault::FaultPoint;
 use pintail_engine::guard::ConsumerProgress;
 use pintail_engine::lake::feed;
@@ -205,12 +205,12 @@ impl<'a> Consumer<'a> {
         self.show_lag(&seen);
         self.is_source_checked &= !seen.is_altered;
         let vouched = self.vouched(&position, seen.head)?;
-        let mut facts = seen.facts(&self.spec, source, vouched);
-        if !position.has_moved {
-            // Nothing was ever consumed: what the table holds is all there is to read.
-            facts.policy = GapPolicy::Rescan;
-        }
-        match decide(&facts) {
+        let facts = seen.facts(&self.spec, source, vouched);
+        let decision = match position.has_moved {
+            true => decide(&facts),
+            false => decide_first(&facts),
+        };
+        match decision {
             Decision::Idle => {
                 self.seen = seen.head;
                 self.report(seen.head, true)?;

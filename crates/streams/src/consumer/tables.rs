@@ -3,6 +3,8 @@
 //! Invariant: a rollup that is made here is filled from its base in the same commit, so that what folds into it later
 //! finds the truth.
 
+use std::sync::{Mutex, PoisonError};
+
 use pintail_core::diagnostic::nearest;
 use pintail_core::schema::{Column, types_equal};
 use pintail_core::sql::{Ident, Relation, Statement};
@@ -46,6 +48,9 @@ impl PreparedTarget {
 
 /// Makes what is missing of the decoder's tables.
 pub fn prepare(writer: &Writer, decoder: &dyn Decoder, spec: &Spec) -> Result<Vec<PreparedTarget>, PassError> {
+    // The shards of a process begin at once, and one must not drop another layout while the next makes its own.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     decoder.targets().into_iter().map(|target| prepare_target(writer, target, spec)).collect()
 }
 

@@ -22,6 +22,7 @@ on_both! {
     a_second_process_waits_and_takes_over_when_the_first_is_gone
     a_zombie_owner_writes_nothing_after_its_heir
     a_consumer_that_begins_late_reads_what_the_table_holds
+    a_beginning_is_not_stopped_by_holes_between_versions_that_are_held
     what_cannot_be_consumed_is_said
     a_source_that_changes_its_columns_between_two_passes_is_looked_at_again
     a_rollup_that_somebody_broke_is_made_anew
@@ -360,6 +361,31 @@ fn a_consumer_that_begins_late_reads_what_the_table_holds(on: On) {
     assert_eq!(from("head", Start::Head), []);
     assert_eq!(from("after", Start::After(behind))[0].rows, 1);
     assert_eq!(rows(&writer, COUNTS), ["a|3"]);
+}
+
+fn a_beginning_is_not_stopped_by_holes_between_versions_that_are_held(on: On) {
+    let lake = Lake::new(on);
+    let writer = begun(&lake);
+    let decoder = Pairs::default();
+    let heads: Vec<i64> = (1..=5)
+        .map(|id| {
+            insert(&writer, &[&format!("a/2026-01-01/{id}/x=1")]);
+            head(&writer)
+        })
+        .collect();
+    // As maintenance leaves a lake of which the second and the fourth version are pinned.
+    let alias = writer.alias().to_owned();
+    let going = format!("{}, {}", heads[0], heads[2]);
+    foreign(&writer, &format!("CALL ducklake_expire_snapshots('{alias}', versions => [{going}])"));
+    let mut consumer = open(&writer, spec("decode"), &decoder);
+    drain(&mut consumer);
+    assert_eq!(rows(&writer, COUNTS), ["a|5"]);
+    consumer.reset(Start::Earliest).unwrap();
+    drain(&mut consumer);
+    assert_eq!(rows(&writer, COUNTS), ["a|5"]);
+    insert(&writer, &["a/2026-01-01/6/x=1"]);
+    drain(&mut consumer);
+    assert_eq!(rows(&writer, COUNTS), ["a|6"]);
 }
 
 fn what_cannot_be_consumed_is_said(on: On) {

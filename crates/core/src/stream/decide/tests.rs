@@ -46,6 +46,18 @@ fn text(decision: &Decision) -> String {
 }
 
 #[test]
+fn what_was_never_consumed_is_read_behind_the_last_gap() {
+    let check =
+        |letters: &str, expected: Expect| expected.assert_eq(&text(&decide_first(&facts(&snapshots(6, letters)))));
+    check("....", expect!["idle"]);
+    check("wwww.w", expect!["consume 6 7 8 and more"]);
+    check("x.", expect!["rescan (5, 7]"]);
+    check("wxxwxw.", expect!["rescan (5, 11]"]);
+    let gone = snapshots(6, "wxw");
+    expect!["replaced by 2"].assert_eq(&text(&decide_first(&Facts { found: Some(TableId(2)), ..facts(&gone) })));
+}
+
+#[test]
 fn what_came_decides() {
     let check = |letters: &str, expected: Expect| expected.assert_eq(&text(&decide(&facts(&snapshots(6, letters)))));
     check("", expect!["idle"]);
