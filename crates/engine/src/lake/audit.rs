@@ -15,7 +15,7 @@ use super::{LakeLocation, metadata};
 use crate::error::EngineError;
 use crate::session::Session;
 
-pub use partitions::{Misplaced, misplaced_rows};
+pub use partitions::{Found, Misplaced, misplaced_rows};
 
 /// A file that some snapshot shows and that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -68,6 +68,19 @@ fn a_file_that_is_gone_is_found_and_the_table_that_cannot_be_read_any_more() {
 }
 
 #[test]
+fn a_partitioned_table_without_a_file_keeps_no_other_question_from_its_answer() {
+    let (_folder, pintail) = made();
+    foreign(&pintail, "CREATE TABLE parted (part VARCHAR, i INTEGER)");
+    foreign(&pintail, "ALTER TABLE parted SET PARTITIONED BY (part)");
+    foreign(&pintail, "INSERT INTO parted VALUES ('x', 1)");
+    let file = query(&pintail, "SELECT data_file FROM ducklake_list_files('lake', 'parted')", None).remove(0);
+    std::fs::remove_file(file).unwrap();
+    let found = findings(&pintail);
+    assert!(found[0].starts_with("files main.parted: "), "{found:?}");
+    assert_eq!(found[1..], ["rows main.parted: it cannot be read", "partitions main.parted: it cannot be read"]);
+}
+
+#[test]
 fn on_local_files_a_lake_whose_data_were_moved_is_clean_and_looked_after() {
     let config = |data: &str| format!("//- pintail.toml\n[lake.main]\ndata = \"{data}\"\n");
     let folder = Folder::new(&format!("{}{TWO}", config("[first]")));

@@ -11,20 +11,28 @@ use pintail_core::id::TableId;
 use pintail_core::sql::{Ident, Relation};
 
 use super::metadata;
+use crate::classify::ErrorClass;
 use crate::error::EngineError;
 use crate::session::Session;
 
-/// Rows of one table that lie in another partition than theirs.
+/// A table with rows that lie in another partition than theirs, or one that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
     /// The schema.
     pub schema: String,
     /// The table.
     pub table: String,
-    /// How many rows.
-    pub rows: i64,
-    /// A file that holds some.
-    pub file: String,
+    /// What was found.
+    pub found: Found,
+}
+
+/// What was found in a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// So many rows are in wrong files, of which this is one.
+    Rows(i64, String),
+    /// Why it cannot be read.
+    Unreadable(String),
 }
 
 /// A table with files that were written under the partition keys of `id`.
@@ -48,15 +56,18 @@ pub fn misplaced_rows(session: &Session, alias: &str) -> Result<Vec<Misplaced>, 
     let mut found = Vec::new();
     for layout in layouts(session, alias)? {
         let sql = layout.wrong_rows(alias);
-        let rows: Vec<(String, i64)> =
-            session.rows("look for rows in wrong partitions", &sql, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let Some((file, _)) = rows.first() else { continue };
-        found.push(Misplaced {
-            schema: layout.schema,
-            table: layout.table,
-            rows: rows.iter().map(|(_, count)| count).sum(),
-            file: file.clone(),
-        });
+        let rows: Result<Vec<(String, i64)>, _> =
+            session.rows("look for rows in wrong partitions", &sql, |row| Ok((row.get(0)?, row.get(1)?)));
+        let what = match rows {
+            Ok(rows) => match rows.first() {
+                Some((file, _)) => Found::Rows(rows.iter().map(|(_, count)| count).sum(), file.clone()),
+                None => continue,
+            },
+            // One table without a file must not keep the others from being looked at.
+            Err(error) if error.class() == ErrorClass::User => Found::Unreadable(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        found.push(Misplaced { schema: layout.schema, table: layout.table, found: what });
     }
     Ok(found)
 }

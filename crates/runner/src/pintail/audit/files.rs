@@ -43,11 +43,13 @@ pub(super) fn partitions(session: &Session, alias: &str) -> Result<Vec<Finding>,
     let finding = |wrong: audit::Misplaced| Finding {
         check: Check::Partitions.word(),
         place: format!("{}.{}", wrong.schema, wrong.table),
-        message: format!(
-            "{} rows lie in files of another partition, such as {}: a query that asks for theirs does not read them; write \
-             the table anew",
-            wrong.rows, wrong.file
-        ),
+        message: match wrong.found {
+            audit::Found::Rows(count, file) => format!(
+                "{count} rows lie in files of another partition, such as {file}: a query that asks for theirs does not read \
+                 them; write the table anew"
+            ),
+            audit::Found::Unreadable(why) => format!("it cannot be read: {why}"),
+        },
     };
     Ok(audit::misplaced_rows(session, alias)?.into_iter().map(finding).collect())
 }
