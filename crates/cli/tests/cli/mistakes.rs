@@ -313,6 +313,26 @@ fn mistakes_of_the_configuration_are_shown_at_their_place() {
 }
 
 #[test]
+fn a_secret_that_stands_in_the_file_is_not_repeated_however_it_is_written() {
+    let lake = "[lake.main]\ncatalog = \"postgres:host=h dbname=d user=u\"\n";
+    let mistakes = [
+        format!("{lake}password = 4711canary\n"),
+        format!("{lake}password = 47114711\n"),
+        format!("{lake}pasword = \"canary4711\"\n"),
+        "[ingest]\ntokns = [\"canary4711\"]\n".to_owned(),
+        "[ingest]\ntoken = \"canary4711\"\n".to_owned(),
+    ];
+    for mistake in mistakes {
+        let project = Project::new(SHOP);
+        project.write("pintail.toml", &mistake);
+        let outcome = run(&project, "check").expect_code(3);
+        let said = outcome.to_string();
+        assert!(!said.contains("4711"), "{mistake}\n{said}");
+        assert!(said.contains("pintail.toml:"), "{said}");
+    }
+}
+
+#[test]
 fn a_secret_never_reaches_the_output() {
     let project = Project::new(SHOP);
     project.write(

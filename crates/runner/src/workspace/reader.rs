@@ -71,7 +71,11 @@ impl<'a> Reader<'a> {
     /// Notes every key of `table` that is not among `known`; `place` names the table, such as `[run]`.
     pub(super) fn deny_unknown(&mut self, table: &Table, place: &str, known: &[&str]) {
         for (key, node) in table.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-            let help = match nearest(key, known.iter().copied()) {
+            let near = nearest(key, known.iter().copied());
+            if [Some(key.as_str()), near].into_iter().flatten().any(names_a_secret) {
+                self.keep_back(node);
+            }
+            let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("it knows {}", quoted_list(known)),
             };
@@ -169,8 +173,21 @@ impl<'a> Reader<'a> {
         items.iter().map(|item| self.text_of(item, key)).collect()
     }
 
+    /// Keeps what stands in the file out of every output, where it is meant as a secret.
+    fn keep_back(&mut self, node: &Node) {
+        match &node.value {
+            Value::Text(text) => self.secrets.add(text),
+            Value::Array(items) => items.iter().for_each(|item| self.keep_back(item)),
+            // What is written without quotes is shown as it is written.
+            _ => self.secrets.add(self.text.get(node.span.start..node.span.end).unwrap_or_default()),
+        }
+    }
+
     /// Returns a secret; text that stands in the file is refused.
     pub(super) fn secret(&mut self, table: &Table, key: &str) -> Option<SecretString> {
+        if let Some(node) = table.get(key).filter(|node| !matches!(node.value, Value::Text(_))) {
+            self.keep_back(node);
+        }
         let found = self.text(table, key)?;
         if !found.from_environment {
             self.literal_secret(key, found.span);
@@ -234,6 +251,11 @@ impl<'a> Reader<'a> {
         let plain = written.get(1..written.len().saturating_sub(1)) == Some(value);
         if plain { Span::new(span.start + 1 + at, span.start + 1 + at + length) } else { span }
     }
+}
+
+/// Returns whether a key, perhaps a misspelt one, says that its value is a secret.
+fn names_a_secret(key: &str) -> bool {
+    ["password", "secret", "token"].iter().any(|word| key.to_lowercase().contains(word))
 }
 
 /// Returns the names in backticks, separated by commas.
