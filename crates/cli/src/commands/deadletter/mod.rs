@@ -155,7 +155,8 @@ fn tell(done: &Replayed, letters: &[Letter], parts: &Parts<'_>) {
     let consumers: BTreeSet<Option<&str>> = done.refused.iter().map(|(id, _)| consumer_of(id)).collect();
     for consumer in consumers {
         match consumer {
-            Some(name) => terminal.hint(&format!("`pintail consume replay {name}` decodes its rows again")),
+            Some(name) => terminal
+                .hint(&format!("`pintail consume replay {name} --from <time> --to <time>` decodes its rows again")),
             None => terminal.hint("`pintail deadletter replay <id> --with <file>` takes what it should have been"),
         }
     }
