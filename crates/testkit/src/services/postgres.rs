@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -180,12 +181,25 @@ impl Database {
         // With a standby that never answers, a COMMIT is stored and then waits; whoever is cut off there gets no answer.
         self.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
         self.sql("SELECT pg_reload_conf()");
-        go_on();
-        let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE 'COMMIT%'";
-        crate::wait_until("a COMMIT waits for its answer", || self.sql(&format!("SELECT count(*) {waiting}")) != "0");
-        self.sql(&format!("SELECT pg_terminate_backend(pid) {waiting}"));
-        self.sql("ALTER SYSTEM RESET synchronous_standby_names");
-        self.sql("SELECT pg_reload_conf()");
+        let waiting =
+            |text: &str| format!("FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE '{text}%'");
+        let is_waiting = |text: &str| self.sql(&format!("SELECT count(*) {}", waiting(text))) != "0";
+        let has_begun = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // The server reads its settings some time after it was asked to: a write that waits shows that it has.
+            scope.spawn(|| {
+                while !has_begun.load(Ordering::Relaxed) {
+                    self.sql("COMMENT ON SCHEMA public IS 'written to see whether it waits'");
+                }
+            });
+            crate::wait_until("writes wait for their answers", || is_waiting("COMMENT"));
+            has_begun.store(true, Ordering::Relaxed);
+            go_on();
+            crate::wait_until("a COMMIT waits for its answer", || is_waiting("COMMIT"));
+            self.sql(&format!("SELECT pg_terminate_backend(pid) {}", waiting("COMMIT")));
+            self.sql("ALTER SYSTEM RESET synchronous_standby_names");
+            self.sql("SELECT pg_reload_conf()");
+        });
     }
 
     /// Runs `sql` and returns the rows as lines, their values separated by `|`; NULL is empty.
