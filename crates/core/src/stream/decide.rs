@@ -158,7 +158,7 @@ fn first_gap(facts: &Facts<'_>) -> Option<Gap> {
 fn gaps(facts: &Facts<'_>) -> impl Iterator<Item = Gap> {
     let known = facts.seen.max(facts.vouched);
     let there = facts.snapshots.iter().map(|snapshot| snapshot.id).filter(move |id| known < *id);
-    debug_assert!(there.clone().last().unwrap_or(known) >= facts.head, "the head never expires");
+    debug_assert!(there.clone().next_back().unwrap_or(known) >= facts.head, "the head never expires");
     let before = std::iter::once(known).chain(there.clone());
     before
         .zip(there)
