@@ -4,7 +4,7 @@
 use expect_test::expect;
 use pintail_testkit::Project;
 
-use crate::check;
+use crate::{check, run};
 
 #[test]
 fn what_is_wrong_with_a_consumer_is_said_at_its_place() {
@@ -87,77 +87,11 @@ decoder = \"cloudevents-defalt\"\nshards = 2\ngap = \"leap\"\nwindow = 3\n[consu
                = help: a consumer that has run before is at its cursor; `pintail consume reset` moves it
         "#]],
     );
-    check(
-        &project,
-        "consume run c",
-        expect![[r#"
-            exit code 3
-            --- stderr
-            error[P560]: `Decode` cannot name a consumer: it begins with no lower-case letter
-             --> pintail.toml:1:11
-              |
-            1 | [consumer.Decode]
-              |           ^^^^^^
-              |
-              = help: such as `decode` or `decode-v2`
-            error[P560]: `[consumer.b]` has no `by`
-             --> pintail.toml:3:11
-              |
-            3 | [consumer.b]
-              |           ^
-              |
-              = help: add the column by which the shards share the rows, such as `by = "subject"`
-            error[P004]: `source` must be a table of a lake that is configured, found `ducklake://man/a`
-             --> pintail.toml:4:10
-              |
-            4 | source = "ducklake://man/a"
-              |          ^^^^^^^^^^^^^^^^^^
-              |
-              = help: did you mean `main`?
-            error[P561]: unknown decoder `cloudevents-defalt`
-             --> pintail.toml:5:11
-              |
-            5 | decoder = "cloudevents-defalt"
-              |           ^^^^^^^^^^^^^^^^^^^^
-              |
-              = help: did you mean `cloudevents-default`?
-            error[P004]: `gap` must be `stop`, `rescan` or `skip`, found `leap`
-             --> pintail.toml:7:7
-              |
-            7 | gap = "leap"
-              |       ^^^^^^
-              |
-              = help: `stop` leaves it to a person, as without it
-            error[P002]: unknown key `window` in [consumer.b]
-             --> pintail.toml:8:1
-              |
-            8 | window = 3
-              | ^^^^^^
-              |
-              = help: it knows `source`, `decoder`, `start`, `gap`, `shards`, `by`, `required`, `stale`, `retention`, `window_rows`, `window_bytes`, `span_snapshots`, `span_rows`, `span_bytes`, `threads`, `time_column`, `signal_types`, `event_types`, `vehicle_chain`, `vehicle_contract`
-            error[P560]: `[consumer.c]` has no `source`
-             --> pintail.toml:9:11
-              |
-            9 | [consumer.c]
-              |           ^
-              |
-              = help: add the table that it reads, such as `source = "ducklake://main/raw_events"`
-            error[P560]: `[consumer.c]` has no `decoder`
-             --> pintail.toml:9:11
-              |
-            9 | [consumer.c]
-              |           ^
-              |
-              = help: add one of `cloudevents-default`
-            error[P004]: `start` must be `earliest`, `head` or a snapshot, found `begin`
-              --> pintail.toml:10:9
-               |
-            10 | start = "begin"
-               |         ^^^^^^^
-               |
-               = help: a consumer that has run before is at its cursor; `pintail consume reset` moves it
-        "#]],
-    );
+    // A command that needs the project says the same, without what is only a warning.
+    let (checked, refused) =
+        (run(&project, "check").to_string(), run(&project, "consume run c").expect_code(3).to_string());
+    let errors = |said: &str| said[said.find("error[").expect("there are errors")..].to_owned();
+    assert_eq!(errors(&refused), errors(&checked));
     let good = crate::consumers::project();
     check(
         &good,

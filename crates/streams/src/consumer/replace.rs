@@ -2,8 +2,9 @@
 //! commit that writes what the present version makes of them.
 //!
 //! Invariant: after the commit, the rows of these events are those of the present version alone, also where it makes fewer
-//! rows, or none. An event whose payload could not be read keeps its rows: what it would have come to is not known. Doing it
-//! again changes nothing, because nothing is older any more.
+//! rows, or none. An event whose payload could not be read keeps its rows: what it would have come to is not known. Events of
+//! one source and subject that share an id are one here, so these go with those of another that can be read. Doing it again
+//! changes nothing, because nothing is older any more.
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;

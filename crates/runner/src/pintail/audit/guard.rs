@@ -10,11 +10,8 @@ use pintail_streams::audit::{PositionRow, position_rows};
 use pintail_streams::cursors::{Cursor, cursors};
 
 use super::positions::positions;
-use super::{Check, Finding};
+use super::{CLOCKS_DIFFER, Check, Finding};
 use crate::pintail::{Pintail, RunnerError};
-
-/// So far may the clocks of two machines differ.
-const CLOCKS_DIFFER: i64 = 60_000_000;
 
 /// A consumer tells the guard within this time after its commit.
 const TELLS_WITHIN: i64 = 60_000_000;

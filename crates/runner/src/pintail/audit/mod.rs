@@ -15,6 +15,9 @@ use pintail_engine::{LakeLocation, Session};
 
 use super::{Pintail, RunnerError};
 
+/// So far may the clocks of two machines differ, in microseconds.
+const CLOCKS_DIFFER: i64 = 60_000_000;
+
 /// Something that an audit looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {

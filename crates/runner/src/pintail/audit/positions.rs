@@ -3,10 +3,7 @@
 use pintail_core::id::SnapshotId;
 use pintail_streams::audit::{PositionRow, Written};
 
-use super::{Check, Finding};
-
-/// So far may the clocks of two machines differ.
-const CLOCKS_DIFFER: i64 = 60_000_000;
+use super::{CLOCKS_DIFFER, Check, Finding};
 
 /// Returns what is wrong with positions: none or several rows, a time to come, or a row that somebody else has written.
 pub(super) fn positions(rows: &[PositionRow], now_micros: i64) -> Vec<Finding> {
