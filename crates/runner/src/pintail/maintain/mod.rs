@@ -21,7 +21,7 @@ use pintail_core::retention::{
     still_free,
 };
 use pintail_engine::fault::FaultPoint;
-use pintail_engine::guard::{Guard, Pin, PinKind};
+use pintail_engine::guard::{Guard, Pin, PinId, PinKind};
 use pintail_engine::lake::maintain::{self as upkeep, LastChange, LastChangesByName};
 use pintail_engine::lake::{self, Commit, audit};
 use pintail_engine::lane::{Lane, LanePass, Purpose};
@@ -36,7 +36,7 @@ use compaction::{Need, needs};
 pub use consumers::Standing;
 pub use counting::describe as describe_upkeep;
 pub use retire::Retired;
-use sample::Sample;
+use sample::{Difference, Sample};
 
 /// The name under which [`Cancel`] knows the one session of upkeep.
 const SLOT: usize = 0;
@@ -193,6 +193,7 @@ impl Pintail {
         let At { location, alias, guard, session, request } = *at;
         if !request.dry_run {
             self.vouch_for_streams(location, guard, session)?;
+            self.refuse_while_damaged(at)?;
             refuse_with_lost_files(at)?;
         }
         at.go_on()?;
@@ -218,7 +219,10 @@ impl Pintail {
         }
         report.checked = sample.as_ref().map_or(0, Sample::versions);
         let check = |what: &str| match &sample {
-            Some(sample) => at.unless_stopped(|| sample.check(session, what)),
+            Some(sample) => match at.unless_stopped(|| sample.check(session, what))? {
+                Some(difference) => Err(self.note_damage(at, &difference)?),
+                None => Ok(()),
+            },
             None => Ok(()),
         };
         if let Some(compaction) = &request.compaction {
@@ -238,6 +242,23 @@ impl Pintail {
         self.delete_files(at, &mut report)?;
         counting::count(&report, &frozen.snapshots, (self.settings.now)().timestamp_micros());
         Ok(report)
+    }
+
+    /// Holds the version that was changed, under a name by which every later upkeep knows that it must not go on, and returns
+    /// what is said of it.
+    fn note_damage(&self, at: &At<'_>, found: &Difference) -> Result<RunnerError, RunnerError> {
+        let now = (self.settings.now)().timestamp_micros();
+        let held = at.guard.hold(found.at, FINDER_OF_DAMAGE, &found.words, now, None);
+        let id = self.runtime.block_on(held).map_err(EngineError::from)?;
+        Ok(damaged(&at.location.name, id, &found.words))
+    }
+
+    fn refuse_while_damaged(&self, at: &At<'_>) -> Result<(), RunnerError> {
+        let pins = self.runtime.block_on(at.guard.pins()).map_err(EngineError::from)?;
+        match pins.iter().find(|pin| pin.owner == FINDER_OF_DAMAGE) {
+            Some(pin) => Err(damaged(&at.location.name, pin.id, &pin.reason)),
+            None => Ok(()),
+        }
     }
 
     fn delete_files(&self, at: &At<'_>, report: &mut Maintained) -> Result<(), RunnerError> {
@@ -321,6 +342,18 @@ fn report_of(at: &At<'_>, frozen: &Frozen) -> Result<Maintained, RunnerError> {
         consumers: frozen.consumers.clone(),
         ..Maintained::default()
     })
+}
+
+/// The owner of the pins that say that upkeep has found damage.
+const FINDER_OF_DAMAGE: &str = "upkeep, which found damage";
+
+fn damaged(lake: &LakeName, id: PinId, words: &str) -> RunnerError {
+    let message = format!(
+        "{words}. Nothing is merged, expired or deleted before it is known why: the files of before are there until then. \
+         Please report it. `pintail unpin {lake} {}` lets upkeep go on",
+        id.0
+    );
+    RunnerError::Damaged { message }
 }
 
 /// While a table cannot be read nothing is done: among the files

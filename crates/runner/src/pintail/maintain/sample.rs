@@ -24,6 +24,14 @@ pub struct Sample {
     versions: BTreeMap<SnapshotId, Vec<Said>>,
 }
 
+/// A version that says something else than before.
+pub struct Difference {
+    /// The version.
+    pub at: SnapshotId,
+    /// What it said and says.
+    pub words: String,
+}
+
 /// What one table says at one version.
 struct Said {
     /// The table at its version, as it stands after FROM.
@@ -77,8 +85,8 @@ impl Sample {
         self.versions.len()
     }
 
-    /// Fails when something else is said now, after `what`.
-    pub fn check(&self, session: &Session, what: &str) -> Result<(), RunnerError> {
+    /// Returns what is said otherwise now, after `what`.
+    pub fn check(&self, session: &Session, what: &str) -> Result<Option<Difference>, RunnerError> {
         for (at, said) in &self.versions {
             for Said { relation, by, found } in said {
                 let now = fingerprint(session, relation, *by)?;
@@ -89,16 +97,14 @@ impl Sample {
                     true => format!("has other contents in its {} rows", now.rows),
                     false => format!("had {} rows and has {}", found.rows, now.rows),
                 };
-                let message = format!(
-                    "{what} of lake `{}` has changed what snapshot {at} says: {relation} {difference}; nothing more was \
-                     deleted. Run no upkeep before it is known why: the files of before are there until one deletes them. \
-                     Please report it",
+                let words = format!(
+                    "{what} of lake `{}` has changed what snapshot {at} says: {relation} {difference}",
                     self.lake
                 );
-                return Err(RunnerError::Damaged { message });
+                return Ok(Some(Difference { at: *at, words }));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
