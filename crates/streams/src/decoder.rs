@@ -24,8 +24,9 @@ pub trait Decoder: Send + Sync {
     /// The tables that are written, in the order of [`Decoded::rows`].
     fn targets(&self) -> Vec<Target>;
 
-    /// The columns by which a row of any target names the event that it came from. They are part of every target's identity,
-    /// and the source's are among [`Self::reads`]: a replay takes out by them what an older version wrote.
+    /// The columns by which a row of any target says which event it came from; the source's are among [`Self::reads`]. A replay
+    /// takes out by them what an older version wrote, so they are all that makes two events different ones, also where
+    /// producers give both the same id.
     fn parent(&self) -> Vec<Parent>;
 
     /// The columns of the source by which people name an event; those that are named are among [`Self::reads`].

@@ -149,11 +149,14 @@ pub struct Move<'a> {
 }
 
 /// Returns the compare-and-swap of the row; it changes no row when somebody else has moved it.
+///
+/// The conditions stand in a CASE so that DuckLake does not look for files which they rule out: that would read what its catalog
+/// knows of the columns of every file of the lake, for a table with one row.
 pub(crate) fn swap(alias: &str, table: &PositionTable, change: &Move<'_>) -> Statement {
     let sql = formatdoc! {"
         UPDATE {table}
         SET position = {to}, token = {token}, updated_at = now(), moved = moved OR position <> {to}
-        WHERE position = {from} AND source = {source} AND token <= {token}",
+        WHERE CASE WHEN position = {from} AND source = {source} AND token <= {token} THEN true ELSE false END",
         table = table.relation(alias),
         to = Literal::new(change.to),
         from = Literal::new(change.from),

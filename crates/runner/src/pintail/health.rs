@@ -33,7 +33,7 @@ pub struct Health {
     pub waiting_files: u64,
     /// The consumers, where they stand, and how long the oldest commit that they have not read is there.
     pub consumers: Vec<(Standing, Option<Duration>)>,
-    /// Consumers that expiry has passed.
+    /// Consumers that expiry has passed, and that have not gone on since.
     pub passed: Vec<PassedConsumer>,
     /// What deserves attention, most urgent first.
     pub attention: Vec<String>,
@@ -51,7 +51,11 @@ impl Pintail {
         let (session, alias) = (&old.session, old.alias());
         let guard = self.guard(location)?;
         let (_, standings) = self.holds(&guard, (session, &alias), config.stale)?;
-        let passed = self.runtime.block_on(guard.passed_consumers()).map_err(EngineError::from)?;
+        let mut passed = self.runtime.block_on(guard.passed_consumers()).map_err(EngineError::from)?;
+        passed.retain(|passed| {
+            let mut standings = standings.iter().map(|standing| &standing.progress);
+            standings.any(|at| at.consumer == passed.consumer && at.snapshot.0 <= passed.snapshot_id)
+        });
         let snapshots = lake::snapshots(session, &alias)?;
         let now = (self.settings.now)().timestamp_micros();
         let age = |at_micros: i64| Duration::from_micros(u64::try_from(now.saturating_sub(at_micros)).unwrap_or(0));

@@ -167,12 +167,18 @@ fn health_counts_files_and_says_what_deserves_attention() {
     let now = chrono::Utc::now().timestamp_micros();
     let silent = ConsumerProgress::new("decode", SnapshotId(1), now - 3 * 3_600_000_000);
     pintail.block_on(guard.report_progress(&silent)).unwrap();
-    pintail.block_on(guard.note_passed(&ConsumerProgress::new("lost", SnapshotId(0), 0), now)).unwrap();
+    let lost = ConsumerProgress::new("lost", SnapshotId(0), now);
+    pintail.block_on(guard.report_progress(&lost)).unwrap();
+    pintail.block_on(guard.note_passed(&lost, now)).unwrap();
     let health = pintail.lake_health(None).unwrap().remove(0);
     assert_eq!(health.attention.len(), 2, "{:?}", health.attention);
     assert!(health.attention[0].starts_with("expiry has passed consumer lost, which had read up to snapshot 0"));
     assert!(health.attention[1].starts_with("consumer decode has been silent for 180 min"), "{:?}", health.attention);
     assert!(health.consumers[0].1.is_some(), "it has not read everything");
+    // Once it has gone on behind what it lost, that is over.
+    pintail.block_on(guard.report_progress(&ConsumerProgress { snapshot: SnapshotId(1), ..lost })).unwrap();
+    let health = pintail.lake_health(None).unwrap().remove(0);
+    assert_eq!((health.passed, health.attention.len()), (Vec::new(), 1));
 }
 
 /// A lake with a consumer of `d` that has read everything, and with dead letters of its.

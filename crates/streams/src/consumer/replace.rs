@@ -15,6 +15,7 @@ use pintail_engine::{EngineError, Session, WriteTransaction};
 use super::decoding::DecodedWindow;
 use super::read::Window;
 use super::tables::PreparedTarget;
+use super::write::same_identity;
 use crate::decoder::{Decoder, Parent, Target};
 
 /// The events of a window whose older rows go, in a temp table of the writer's session.
@@ -106,11 +107,15 @@ fn without_unread(batch: &RecordBatch, index: usize, decoded: &DecodedWindow) ->
     }
 }
 
-/// Returns the condition that a row of the source, which stands unqualified, is in `range` or is of an event that also has a
-/// row there. What an event came to is replaced as a whole, so all of its rows are read.
+/// Returns the condition that a row of the source, which stands unqualified, is in `range` or is a twin of one there: its event
+/// is the same as far as the identity of `decoder`'s rows can tell. What an event came to is replaced as a whole, so all of
+/// its rows are read; and so are events that may come to the same rows, since one may have had what another has now.
 ///
 /// `rows` are all rows of the source, as a FROM item with its WHERE, which has the condition of the range appended.
-pub fn with_twins(session: &Session, columns: &[Parent], rows: &str, range: &str) -> Result<String, EngineError> {
+pub fn with_twins(session: &Session, decoder: &dyn Decoder, rows: &str, range: &str) -> Result<String, EngineError> {
+    let targets = decoder.targets();
+    let is_told = |parent: &Parent| targets.iter().all(|target| target.identity.columns.contains(&parent.target));
+    let columns: Vec<Parent> = decoder.parent().into_iter().filter(is_told).collect();
     let twins = Relation::temp("_pt_twins");
     let names: Vec<String> = columns
         .iter()
@@ -127,21 +132,23 @@ pub fn with_twins(session: &Session, columns: &[Parent], rows: &str, range: &str
         SELECT DISTINCT {names}
         FROM {rows} AND ({range}) IS NOT TRUE AND {is_inside}",
         names = names.join(", "),
-        is_inside = has_parent("_pt_inside", columns, of_source),
+        is_inside = has_parent("_pt_inside", &columns, of_source),
     };
     match session.run(&Statement::new("look for events with rows outside of the range", sql))? {
         0 => Ok(range.to_owned()),
-        _ => Ok(format!("(({range}) OR {})", has_parent(&twins.to_string(), columns, of_source))),
+        _ => Ok(format!("(({range}) OR {})", has_parent(&twins.to_string(), &columns, of_source))),
     }
 }
 
 impl StagedParents {
-    /// Deletes what older versions wrote of these events, after keeping it for [`Self::refresh`]; returns how many rows.
+    /// Deletes what older versions wrote of these events, and the older rows that `staged`, the decoded ones, say anew; keeps
+    /// them for [`refresh`]. Returns how many rows.
     pub fn take_out(
         &self,
         transaction: &WriteTransaction<'_>,
         prepared: &PreparedTarget,
         index: usize,
+        staged: Option<&Relation>,
     ) -> Result<u64, EngineError> {
         let Some(version) = &prepared.target.identity.version else { return Ok(0) };
         if self.columns.is_empty() {
@@ -149,12 +156,15 @@ impl StagedParents {
         }
         let (base, gone) = (&prepared.base, gone_of(index));
         let of_base = |parent: &Parent| format!("_pt_base.{}", Ident::new(&parent.target));
-        let is_older = format!(
-            "_pt_base.{} < {} AND {}",
-            Ident::new(version),
-            self.version,
-            has_parent(&parents().to_string(), &self.columns, of_base)
-        );
+        let is_of_event = has_parent(&parents().to_string(), &self.columns, of_base);
+        let is_replaced = match staged {
+            None => is_of_event,
+            Some(staged) => {
+                let same = same_identity(&prepared.target);
+                format!("({is_of_event} OR EXISTS (\n  SELECT 1\n  FROM {staged} AS _pt_new\n  WHERE {same}\n))")
+            }
+        };
+        let is_older = format!("_pt_base.{} < {} AND {is_replaced}", Ident::new(version), self.version);
         let keep = formatdoc! {"
             CREATE OR REPLACE TEMP TABLE {gone} AS
             SELECT {columns}

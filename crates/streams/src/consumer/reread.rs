@@ -80,9 +80,7 @@ impl Consumer<'_> {
         let rows = self.of_shard(&rows);
         let condition = match existing {
             Existing::Keep => range.condition(),
-            Existing::ReplaceOlder => {
-                replace::with_twins(&self.reader, &self.decoder.parent(), &rows, &range.condition())?
-            }
+            Existing::ReplaceOlder => replace::with_twins(&self.reader, self.decoder, &rows, &range.condition())?,
         };
         let relation = format!("{rows} AND {condition}");
         let mut landed = Landed { range: (cursor.0, cursor.0), ..Landed::default() };

@@ -179,7 +179,7 @@ pub fn write(
     for (index, (prepared, rows)) in targets.iter().zip(&staged.targets).enumerate() {
         let replaced = match &staged.replaced {
             None => 0,
-            Some(parents) => parents.take_out(transaction, prepared, index)?,
+            Some(parents) => parents.take_out(transaction, prepared, index, (0 < rows.rows).then_some(&rows.stage))?,
         };
         let inserted = match rows.rows {
             0 => None,
@@ -235,7 +235,8 @@ fn insert_fresh(
     Ok(Some((fresh, inserted)))
 }
 
-fn same_identity(target: &Target) -> String {
+/// Returns the condition that `_pt_base` and `_pt_new` are the same row.
+pub fn same_identity(target: &Target) -> String {
     let same = |name: &String| format!("_pt_base.{0} IS NOT DISTINCT FROM _pt_new.{0}", Ident::new(name));
     target.identity.columns.iter().map(same).collect::<Vec<_>>().join(" AND ")
 }

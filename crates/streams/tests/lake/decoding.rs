@@ -1,4 +1,5 @@
-//! A decoder small enough to see what it does: `data` is `name=value;name=value`, and each pair is a reading.
+//! A decoder small enough to see what it does: `data` is `name=value;name=value`, and each pair is a reading, of the event's time
+//! or of the day in January that stands behind it, as in `name=value@3`.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use arrow::array::{
     ArrayRef, AsArray as _, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
 };
 use arrow::datatypes::TimestampMicrosecondType;
+use chrono::{DateTime, Utc};
 use pintail_core::schema::{Column, Schema};
 use pintail_core::sql::Statement;
 use pintail_streams::{Dead, Decoded, Decoder, EventColumns, Identity, Parent, ResolveError, Rollup, Target};
@@ -36,6 +38,7 @@ fn columns() -> Vec<Column> {
         ("name", "VARCHAR"),
         ("timestamp", "TIMESTAMP WITH TIME ZONE"),
         ("value", "DOUBLE"),
+        ("event_time", "TIMESTAMP WITH TIME ZONE"),
         ("decoder_version", "UINTEGER"),
     ];
     Schema::of(&columns).columns
@@ -71,7 +74,8 @@ impl Decoder for Pairs {
     }
 
     fn parent(&self) -> Vec<Parent> {
-        ["subject", "id"].map(|name| Parent { target: name.to_owned(), source: name.to_owned() }).into()
+        let column = |(target, source): (&str, &str)| Parent { target: target.to_owned(), source: source.to_owned() };
+        [("subject", "subject"), ("id", "id"), ("event_time", "time")].map(column).into()
     }
 
     fn event(&self) -> EventColumns {
@@ -91,18 +95,20 @@ impl Decoder for Pairs {
         for row in 0..batch.num_rows() {
             let data = text(3).value(row);
             assert!(data != "panic", "the data says so");
+            let mut push = |name, time, value| {
+                rows.push(Row { subject: text(0).value(row), id: text(2).value(row), name, time, value, row });
+            };
             if self.is_wrong {
-                rows.push((text(0).value(row), text(2).value(row), "wrong", times.value(row), 0.0));
+                push("wrong", times.value(row), 0.0);
             }
             if data == "unread" {
                 dead.push(Dead { row, part: None, reason: "gone".to_owned(), raw: Vec::new(), is_unread: true });
                 continue;
             }
             for (index, pair) in data.split(';').enumerate() {
+                let (pair, day) = pair.split_once('@').map_or((pair, None), |(pair, day)| (pair, Some(day)));
                 match pair.split_once('=').map(|(name, value)| (name, value.parse::<f64>())) {
-                    Some((name, Ok(value))) => {
-                        rows.push((text(0).value(row), text(2).value(row), name, times.value(row), value));
-                    }
+                    Some((name, Ok(value))) => push(name, day.map_or(times.value(row), in_january), value),
                     _ => dead.push(Dead {
                         row,
                         part: Some(format!("pairs[{index}]")),
@@ -113,20 +119,40 @@ impl Decoder for Pairs {
                 }
             }
         }
-        let strings = |of: fn(&(&str, &str, &str, i64, f64)) -> String| -> ArrayRef {
+        let strings = |of: fn(&Row<'_>) -> String| -> ArrayRef {
             Arc::new(rows.iter().map(|row| Some(of(row))).collect::<StringArray>())
         };
-        let when: TimestampMicrosecondArray = rows.iter().map(|row| Some(row.3)).collect();
+        let instants = |of: &dyn Fn(&Row<'_>) -> i64| -> ArrayRef {
+            let instants: TimestampMicrosecondArray = rows.iter().map(|row| Some(of(row))).collect();
+            Arc::new(instants.with_timezone("UTC"))
+        };
         let decoded = RecordBatch::try_from_iter([
-            ("subject", strings(|row| row.0.to_owned())),
-            ("id", strings(|row| row.1.to_owned())),
-            ("name", strings(|row| row.2.to_owned())),
-            ("timestamp", Arc::new(when.with_timezone("UTC")) as ArrayRef),
-            ("value", Arc::new(rows.iter().map(|row| row.4).collect::<Float64Array>())),
+            ("subject", strings(|row| row.subject.to_owned())),
+            ("id", strings(|row| row.id.to_owned())),
+            ("name", strings(|row| row.name.to_owned())),
+            ("timestamp", instants(&|row| row.time)),
+            ("value", Arc::new(rows.iter().map(|row| row.value).collect::<Float64Array>())),
+            ("event_time", instants(&|row| times.value(row.row))),
             ("decoder_version", Arc::new(rows.iter().map(|_| self.version).collect::<UInt32Array>())),
         ]);
         Decoded { rows: vec![decoded.unwrap()], dead }
     }
+}
+
+/// A reading, and the row of the batch that it comes from.
+struct Row<'a> {
+    subject: &'a str,
+    id: &'a str,
+    name: &'a str,
+    time: i64,
+    value: f64,
+    row: usize,
+}
+
+/// Midnight of a day in January 2026, in UTC microseconds.
+fn in_january(day: &str) -> i64 {
+    let day: DateTime<Utc> = format!("2026-01-{day:0>2}T00:00:00Z").parse().expect("a day of January");
+    day.timestamp_micros()
 }
 
 /// Counts the readings of each subject.

@@ -13,12 +13,14 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use crate::consumers::{COUNTS, READINGS, begun, cursor, drain, insert, open, spec};
 use crate::decoding::Pairs;
-use crate::harness::{Lake, On, on_both, rows};
+use crate::harness::{Lake, On, foreign, on_both, rows};
 
 on_both! {
     a_row_that_the_fixed_decoder_does_not_make_is_gone_after_a_replay
     an_event_whose_payload_cannot_be_had_keeps_what_it_came_to
-    an_event_with_a_row_outside_of_the_range_is_replaced_as_a_whole
+    events_that_share_an_id_are_replaced_together
+    an_event_that_the_source_no_longer_holds_keeps_what_it_came_to
+    a_row_that_two_events_come_to_is_of_the_newer_version_once_either_is_read
     a_replay_of_every_shard_replaces_the_rows_of_each
     a_replay_that_is_killed_and_repeated_is_the_decoding_of_the_newer_version
 }
@@ -68,9 +70,13 @@ fn an_event_whose_payload_cannot_be_had_keeps_what_it_came_to(on: On) {
     assert_eq!((landed.replaced, landed.letters), (2, 0));
     assert_eq!(rows(&writer, VERSIONS), ["a|1|x|2", "a|2|wrong|1", "b|3|wrong|1"]);
     assert_eq!(rows(&writer, COUNTS), ["a|2", "b|1"]);
+    // Nor does another event of that id tell what this one would come to.
+    insert(&writer, &["b/2026-01-02/3/y=1"]);
+    assert_eq!(replay(&writer, spec("decode"), &days(1, 3)).unwrap().replaced, 0);
+    assert_eq!(rows(&writer, VERSIONS), ["a|1|x|2", "a|2|wrong|1", "b|3|wrong|1", "b|3|y|2"]);
 }
 
-fn an_event_with_a_row_outside_of_the_range_is_replaced_as_a_whole(on: On) {
+fn events_that_share_an_id_are_replaced_together(on: On) {
     let lake = Lake::new(on);
     let writer = begun(&lake);
     insert(&writer, &["a/2026-01-01/1/x=1", "a/2026-01-09/1/y=2", "a/2026-01-09/2/z=3"]);
@@ -78,6 +84,34 @@ fn an_event_with_a_row_outside_of_the_range_is_replaced_as_a_whole(on: On) {
     let landed = replay(&writer, spec("decode"), &days(1, 2)).unwrap();
     assert_eq!((landed.rows, landed.replaced, landed.written[0].1), (2, 4, 2));
     assert_eq!(rows(&writer, VERSIONS), ["a|1|x|2", "a|1|y|2", "a|2|wrong|1", "a|2|z|1"]);
+}
+
+fn an_event_that_the_source_no_longer_holds_keeps_what_it_came_to(on: On) {
+    let lake = Lake::new(on);
+    let writer = begun(&lake);
+    insert(&writer, &["a/2026-01-01/1/x=1", "a/2026-01-09/1/y=2"]);
+    drain(&mut open(&writer, spec("decode"), &WRONG));
+    foreign(&writer, "DELETE FROM lake.main.raw WHERE \"time\" < '2026-01-05'");
+    let landed = replay(&writer, spec("decode"), &days(1, 10)).unwrap();
+    assert_eq!((landed.rows, landed.replaced, landed.written[0].1), (1, 2, 1));
+    assert_eq!(rows(&writer, VERSIONS), ["a|1|wrong|1", "a|1|x|1", "a|1|y|2"]);
+    assert_eq!(rows(&writer, COUNTS), ["a|3"]);
+}
+
+fn a_row_that_two_events_come_to_is_of_the_newer_version_once_either_is_read(on: On) {
+    let lake = Lake::new(on);
+    let writer = begun(&lake);
+    insert(&writer, &["a/2026-01-01/1/x=1@5"]);
+    insert(&writer, &["a/2026-01-09/1/x=2@5"]);
+    drain(&mut open(&writer, spec("decode"), &WRONG));
+    let readings = "SELECT name, value, event_time::DATE, decoder_version FROM lake.main.readings ORDER BY ALL";
+    let wrong = "wrong|0.0|2026-01-01|1";
+    assert_eq!(rows(&writer, readings), [wrong, "wrong|0.0|2026-01-09|1", "x|1.0|2026-01-01|1"]);
+    foreign(&writer, "DELETE FROM lake.main.raw WHERE \"time\" < '2026-01-05'");
+    let landed = replay(&writer, spec("decode"), &days(1, 10)).unwrap();
+    assert_eq!((landed.replaced, landed.written[0].1), (2, 1));
+    assert_eq!(rows(&writer, readings), [wrong, "x|2.0|2026-01-09|2"]);
+    assert_eq!(rows(&writer, COUNTS), ["a|2"]);
 }
 
 fn a_replay_of_every_shard_replaces_the_rows_of_each(on: On) {
@@ -96,35 +130,56 @@ fn a_replay_of_every_shard_replaces_the_rows_of_each(on: On) {
 type Event = (char, u32, u32, &'static str);
 
 fn event() -> impl Strategy<Value = Event> {
-    let data = prop::sample::select(vec!["x=1", "x=1;y=2", "y=2;bad", "bad", "unread"]);
+    let data = prop::sample::select(vec!["x=1", "x=1@7;y=2", "y=2@7;bad", "y=3@7", "bad", "unread"]);
     (prop::char::range('a', 'c'), 1..6_u32, 0..5_u32, data)
 }
 
-/// What a decoder makes of an event: the name and value of each reading.
-fn made_of(event: &Event, decoder: &Pairs) -> Vec<(&'static str, &'static str)> {
-    let pairs = event.3.split(';').filter_map(|pair| pair.split_once('='));
-    let wrong = decoder.is_wrong.then_some(("wrong", "0"));
-    pairs.chain(wrong).collect()
+/// A reading as the table has it: subject, id, name and day, which are its identity, then the day of its event and the version.
+type Reading = (String, String, String, u32, u32, u32);
+
+fn readings(writer: &Writer) -> Vec<Reading> {
+    let query =
+        "SELECT subject, id, name, day(\"timestamp\"), day(event_time), decoder_version FROM lake.main.readings";
+    let reading = |row: String| {
+        let fields: Vec<&str> = row.split('|').collect();
+        let [subject, id, name] = [0, 1, 2].map(|field: usize| fields[field].to_owned());
+        let [day, event, version] = [3, 4, 5].map(|field: usize| fields[field].parse().unwrap());
+        (subject, id, name, day, event, version)
+    };
+    rows(writer, query).into_iter().map(reading).collect()
 }
 
-/// What the table holds after a replay of `[from, to)`: of each event that has a row there and can be read what the right
-/// decoder makes, and of the others what the wrong one has made.
-fn expected(events: &[Event], from: u32, to: u32) -> BTreeSet<String> {
-    let decoder = |event: &Event| {
-        let rows: Vec<&Event> = events.iter().filter(|other| (other.0, other.2) == (event.0, event.2)).collect();
-        let is_in_range = rows.iter().any(|row| from <= row.1 && row.1 < to);
-        let can_be_read = rows.iter().any(|row| row.3 != "unread");
-        if is_in_range && can_be_read { &RIGHT } else { &WRONG }
+/// What the right decoder makes of an event: the name and day of each reading.
+fn made_of(&(_, day, _, data): &Event) -> Vec<(String, u32)> {
+    let pairs = data.split(';').filter_map(|pair| pair.split_once('='));
+    let reading = |(name, value): (&str, &str)| {
+        let day = value.split_once('@').map_or(day, |(_, day)| day.parse().unwrap());
+        (name.to_owned(), day)
     };
-    let rows = events.iter().flat_map(|event| {
-        let decoder = decoder(event);
-        let (subject, day, id, _) = event;
-        let row = move |(name, value): (&str, &str)| {
-            format!("{subject}|{id}|{name}|2026-01-0{day}|{value}.0|{}", decoder.version)
-        };
-        made_of(event, decoder).into_iter().map(row)
+    pairs.map(reading).collect()
+}
+
+/// What the table holds after a replay of `[from, to)` over `before`, as identities and versions: all that the right decoder makes
+/// of the events that share an id with one there, and of the others, and of those that cannot be read, what was there.
+fn expected(events: &[Event], before: &[Reading], from: u32, to: u32) -> BTreeSet<(String, String, String, u32, u32)> {
+    let in_range: BTreeSet<(char, u32)> =
+        events.iter().filter(|event| from <= event.1 && event.1 < to).map(|event| (event.0, event.2)).collect();
+    let read = || events.iter().filter(|event| in_range.contains(&(event.0, event.2)) && event.3 != "unread");
+    let replaced: BTreeSet<(String, String, u32)> =
+        read().map(|event| (event.0.to_string(), event.2.to_string(), event.1)).collect();
+    let anew: BTreeSet<(String, String, String, u32)> = read()
+        .flat_map(|event| {
+            let named = |(name, day)| (event.0.to_string(), event.2.to_string(), name, day);
+            made_of(event).into_iter().map(named)
+        })
+        .collect();
+    let stays = before.iter().filter(|reading| {
+        let (subject, id, name, day, event, _) = (*reading).clone();
+        !replaced.contains(&(subject.clone(), id.clone(), event)) && !anew.contains(&(subject, id, name, day))
     });
-    rows.collect()
+    let stays = stays.cloned().map(|(subject, id, name, day, _, version)| (subject, id, name, day, version));
+    let anew = anew.iter().cloned().map(|(subject, id, name, day)| (subject, id, name, day, RIGHT.version));
+    stays.chain(anew).collect()
 }
 
 fn a_replay_that_is_killed_and_repeated_is_the_decoding_of_the_newer_version(on: On) {
@@ -155,15 +210,16 @@ fn kill_and_repeat(on: On, events: &[Event], (from, to): (u32, u32), fault: &str
     // A window has the rows of a file.
     let spec = || Spec { window: WindowLimits { rows: 1, bytes: 1 }, ..spec("decode") };
     drain(&mut open(&writer, spec(), &WRONG));
+    let before = readings(&writer);
     let failing = lake.writer_with(fault);
     let died = catch_unwind(AssertUnwindSafe(|| replay(&failing, spec(), &days(from, to)))).is_err();
     is_as_its_base_says(&writer);
     replay(&writer, spec(), &days(from, to)).unwrap();
-    let readings = "SELECT subject, id, name, strftime(\"timestamp\", '%Y-%m-%d'), value, decoder_version
-                    FROM lake.main.readings";
-    let held = rows(&writer, readings);
-    assert_eq!(held.len(), held.iter().collect::<BTreeSet<_>>().len(), "a row is there twice");
-    assert_eq!(held.into_iter().collect::<BTreeSet<_>>(), expected(events, from, to));
+    let held = readings(&writer);
+    let identities: BTreeSet<_> =
+        held.iter().cloned().map(|(subject, id, name, day, _, version)| (subject, id, name, day, version)).collect();
+    assert_eq!(held.len(), identities.len(), "a row is there twice");
+    assert_eq!(identities, expected(events, &before, from, to));
     is_as_its_base_says(&writer);
     died
 }

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::blobs;
+use super::tables::UTC;
 
-/// The columns that are read, of the thirteen that there are; `time` only to name an event that cannot be decoded.
+/// The columns that are read, of the thirteen that there are.
 pub const READS: [&str; 10] =
     ["subject", "time", "type", "id", "source", "producer", "data_version", "data", "data_base64", "data_index_key"];
 
@@ -24,6 +25,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The columns of a batch.
 pub struct RawRows {
     subject: StringArray,
+    time: TimestampMicrosecondArray,
     event_type: StringArray,
     id: StringArray,
     source: StringArray,
@@ -41,6 +43,8 @@ pub struct RawRows {
 pub struct RawRow<'a> {
     /// Whom it is about.
     pub subject: Option<&'a str>,
+    /// When it happened, in UTC microseconds.
+    pub time: Option<i64>,
     /// The event's type.
     pub event_type: Option<&'a str>,
     /// The event's id.
@@ -104,6 +108,7 @@ impl RawRows {
     pub fn of(batch: &RecordBatch) -> Result<Self, String> {
         Ok(Self {
             subject: text(batch, "subject")?,
+            time: time(batch, "time")?,
             event_type: text(batch, "type")?,
             id: text(batch, "id")?,
             source: text(batch, "source")?,
@@ -127,6 +132,7 @@ impl RawRows {
         }
         RawRow {
             subject: text(&self.subject, index),
+            time: self.time.is_valid(index).then(|| self.time.value(index)),
             event_type: text(&self.event_type, index),
             id: text(&self.id, index),
             source: text(&self.source, index),
@@ -149,6 +155,11 @@ fn text(batch: &RecordBatch, name: &str) -> Result<StringArray, String> {
 fn bytes(batch: &RecordBatch, name: &str) -> Result<BinaryArray, String> {
     let column = column(batch, name, &DataType::Binary)?;
     Ok(column.as_any().downcast_ref::<BinaryArray>().expect("the column was cast to bytes").clone())
+}
+
+fn time(batch: &RecordBatch, name: &str) -> Result<TimestampMicrosecondArray, String> {
+    let column = column(batch, name, &DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())))?;
+    Ok(column.as_primitive::<TimestampMicrosecondType>().clone())
 }
 
 /// Returns a column as `wanted`; its wide and dictionary forms are the same to us, and cost nothing when it is that already.

@@ -64,6 +64,8 @@ pub fn signal_columns() -> Vec<Column> {
         ("loc_lon", "DOUBLE"),
         ("loc_hdop", "DOUBLE"),
         ("loc_heading", "DOUBLE"),
+        ("type", "VARCHAR"),
+        ("cloud_event_time", "TIMESTAMP WITH TIME ZONE"),
         ("decoder", "VARCHAR"),
         ("decoder_version", "INTEGER"),
     ])
@@ -85,6 +87,7 @@ pub fn event_columns() -> Vec<Column> {
         ("duration_ns", "UBIGINT"),
         ("metadata", "VARCHAR"),
         ("tags", "VARCHAR[]"),
+        ("cloud_event_time", "TIMESTAMP WITH TIME ZONE"),
         ("decoder", "VARCHAR"),
         ("decoder_version", "INTEGER"),
     ])

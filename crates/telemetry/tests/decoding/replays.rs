@@ -114,3 +114,17 @@ fn a_signal_that_the_fixed_decoder_does_not_make_is_gone_and_so_is_its_newest_va
 fn a_signal_that_the_fixed_decoder_does_not_make_is_gone_and_so_is_its_newest_value_on_postgres() {
     fix_a_decoder(&on_postgres());
 }
+
+/// A status and a fingerprint of one payload have one id; of the status only the rows are left.
+#[test]
+fn an_event_of_another_type_does_not_take_the_rows_of_one_that_has_its_id() {
+    let lake = on_sqlite();
+    let speed = || Raw::speed("car-1", "e1", "2026-01-02T00:00:00Z", 50.0);
+    lake.land(&[speed(), Raw { event_type: "dimo.fingerprint", ..speed() }]);
+    lake.consume(decode(), &version(1));
+    lake.sql("DELETE FROM raw_events WHERE type = 'dimo.status'");
+    let landed = replay(&lake, decode(), &version(2), ALWAYS);
+    assert_eq!((landed.rows, landed.replaced), (1, 0));
+    let signals = "SELECT name, type, cloud_event_time, decoder_version FROM signals";
+    assert_eq!(lake.rows(signals), "speed | dimo.status | 2026-01-02 03:04:05+00:00 | 1\n");
+}

@@ -73,8 +73,8 @@ impl Decoder<'_> {
         spec.start = self.consumer_start(table).unwrap_or_default();
         spec.gap = self.gap(table).unwrap_or_default();
         spec.required = self.reader.boolean(table, "required").unwrap_or_default();
-        spec.staleness = self.duration(table, "stale");
-        spec.retention = self.duration(table, "retention");
+        spec.staleness = self.some_time(table, "stale", "without a word, expiry passes the consumer");
+        spec.retention = self.some_time(table, "retention", "rows that were decoded go");
         let shards = self.reader.positive(table, "shards").map_or(1, |shards| shards.get());
         let by = self.reader.text(table, "by").map(|by| by.value);
         if 1 < shards && by.is_none() {
@@ -185,14 +185,21 @@ impl Decoder<'_> {
     }
 
     fn consumer_start(&mut self, table: &Table) -> Option<Start> {
-        if let Some(Value::Integer(snapshot)) = table.get("start").map(|node| &node.value) {
-            return Some(Start::After(SnapshotId(*snapshot)));
+        const EXPECTED: &str = "`earliest`, `head` or a snapshot";
+        const HELP: &str = "a consumer that has run before is at its cursor; `pintail consume reset` moves it";
+        let node = table.get("start")?;
+        if let Value::Integer(snapshot) = node.value {
+            let start = parse_start(&snapshot.to_string());
+            if start.is_none() {
+                let message = format!("`start` must be {EXPECTED}, found `{snapshot}`");
+                self.reader.report(Code::BAD_SETTING, node.span, message, HELP);
+            }
+            return start;
         }
         let text = self.reader.text(table, "start")?;
         let start = parse_start(&text.value);
         if start.is_none() {
-            let help = "a consumer that has run before is at its cursor; `pintail consume reset` moves it";
-            self.reader.bad_value("start", &text, "`earliest`, `head` or a snapshot", help);
+            self.reader.bad_value("start", &text, EXPECTED, HELP);
         }
         start
     }
@@ -239,6 +246,9 @@ pub fn parse_start(text: &str) -> Option<Start> {
     match text {
         "earliest" => Some(Start::Earliest),
         "head" => Some(Start::Head),
-        number => number.parse().ok().map(|snapshot| Start::After(SnapshotId(snapshot))),
+        number => {
+            let snapshot = number.parse().ok().filter(|snapshot| 0 <= *snapshot)?;
+            Some(Start::After(SnapshotId(snapshot)))
+        }
     }
 }

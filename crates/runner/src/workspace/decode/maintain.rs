@@ -13,8 +13,8 @@ impl Decoder<'_> {
     pub(super) fn maintain(&mut self, table: &Table, maintain: &mut MaintainConfig) {
         let Some(table) = self.reader.table(table, "maintain") else { return };
         self.reader.deny_unknown(table, "[maintain]", &KEYS);
-        let times: [(&str, &mut Duration); 5] = [
-            ("every", &mut maintain.every),
+        maintain.every = self.some_time(table, "every", "a round of upkeep follows the last").unwrap_or(maintain.every);
+        let times: [(&str, &mut Duration); 4] = [
             ("keep", &mut maintain.keep),
             ("grace", &mut maintain.grace),
             ("stale", &mut maintain.stale),
@@ -51,6 +51,17 @@ impl Decoder<'_> {
             self.reader.bad_value(key, &text, "a length of time", &format!("{why}; such as `15m`, `1h` or `7d`"));
         }
         parsed.ok()
+    }
+
+    /// Reads a length of time that is not zero; `what` says what happens after so long.
+    pub(super) fn some_time(&mut self, table: &Table, key: &str, what: &str) -> Option<Duration> {
+        let duration = self.duration(table, key)?;
+        if duration.is_zero()
+            && let Some(text) = self.reader.text(table, key)
+        {
+            self.reader.bad_value(key, &text, "longer than nothing", &format!("after so long {what}"));
+        }
+        Some(duration)
     }
 }
 

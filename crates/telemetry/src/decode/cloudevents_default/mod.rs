@@ -100,7 +100,9 @@ impl Decoder for CloudEventsDefault {
 
     fn parent(&self) -> Vec<Parent> {
         let column = |(target, source): (&str, &str)| Parent { target: target.to_owned(), source: source.to_owned() };
-        [("subject", "subject"), ("source", "source"), ("cloud_event_id", "id")].map(column).into()
+        // Producers give one id to several events, such as a status and a fingerprint of one payload.
+        let name = [("subject", "subject"), ("source", "source"), ("cloud_event_id", "id")];
+        name.into_iter().chain([("type", "type"), ("cloud_event_time", "time")]).map(column).collect()
     }
 
     fn event(&self) -> EventColumns {

@@ -24,6 +24,7 @@ pub struct EventRows {
     duration: UInt64Builder,
     metadata: StringBuilder,
     tags: ListBuilder<StringBuilder>,
+    event_time: TimestampMicrosecondBuilder,
     decoder: StringBuilder,
     version: Int32Builder,
 }
@@ -43,6 +44,7 @@ impl EventRows {
         self.duration.append_option(event.duration);
         self.metadata.append_option(event.metadata.as_deref());
         self.tags.append_option(event.tags.as_ref().map(|tags| tags.iter().map(Some)));
+        self.event_time.append_option(header.row.time);
         self.decoder.append_value(origin.decoder);
         self.version.append_value(origin.version);
     }
@@ -62,6 +64,7 @@ impl EventRows {
             Arc::new(self.duration.finish()),
             Arc::new(self.metadata.finish()),
             Arc::new(self.tags.finish()),
+            Arc::new(self.event_time.finish().with_timezone(UTC)),
             Arc::new(self.decoder.finish()),
             Arc::new(self.version.finish()),
         ];

@@ -24,6 +24,8 @@ pub struct SignalRows {
     longitude: Float64Builder,
     hdop: Float64Builder,
     heading: Float64Builder,
+    event_type: StringBuilder,
+    event_time: TimestampMicrosecondBuilder,
     decoder: StringBuilder,
     version: Int32Builder,
 }
@@ -46,6 +48,8 @@ impl SignalRows {
         self.number.append_option(number);
         self.text.append_option(text);
         self.push_place(place);
+        self.event_type.append_option(header.row.event_type);
+        self.event_time.append_option(header.row.time);
         self.decoder.append_value(origin.decoder);
         self.version.append_value(origin.version);
     }
@@ -73,6 +77,8 @@ impl SignalRows {
             Arc::new(self.longitude.finish()),
             Arc::new(self.hdop.finish()),
             Arc::new(self.heading.finish()),
+            Arc::new(self.event_type.finish()),
+            Arc::new(self.event_time.finish().with_timezone(UTC)),
             Arc::new(self.decoder.finish()),
             Arc::new(self.version.finish()),
         ];

@@ -55,6 +55,10 @@ pub(super) struct Gathering<B: Brokers> {
     place: String,
     /// Topics that were said to be missing.
     missing: Vec<String>,
+    /// Where partitions begin that the lake does not know.
+    beginnings: Offsets,
+    /// Whether it was said that some do not begin yet.
+    is_said_to_wait: bool,
 }
 
 impl<B: Brokers> Gathering<B> {
@@ -69,6 +73,8 @@ impl<B: Brokers> Gathering<B> {
             now: context.now,
             place: place(options),
             missing: Vec::new(),
+            beginnings: Offsets::new(),
+            is_said_to_wait: false,
         }
     }
 
@@ -79,6 +85,7 @@ impl<B: Brokers> Gathering<B> {
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Gathered, SourceError> {
         let mut gathered = Gathered::behind(offsets, self.age);
+        self.begin(&mut gathered);
         loop {
             self.partitions.ask(&gathered.offsets);
             let news = tokio::select! {
@@ -102,9 +109,9 @@ impl<B: Brokers> Gathering<B> {
             News::Opened { partition, first, end } => match gathered.offsets.get(&partition) {
                 Some(offset) => check_end(&partition, *offset, end)?,
                 None => {
-                    let is_from_end = self.partitions.is_of_new_topic(&partition) && !self.from_start;
-                    gathered.offsets.insert(partition, if is_from_end { end } else { first });
-                    gathered.touch(BEGINNINGS);
+                    let begins = if self.is_from_end(&partition) { end } else { first };
+                    self.beginnings.entry(partition).or_insert(begins);
+                    self.begin(gathered);
                 }
             },
             News::Messages { partition, offset, records } => {
@@ -133,7 +140,8 @@ impl<B: Brokers> Gathering<B> {
                 return Err(self.broker("list the topics", reason));
             }
             // The partitions that answer go on; what is new is found later.
-            News::Failed { .. } | News::Unlisted { .. } => {}
+            News::Failed { .. } => self.say_who_waits(gathered),
+            News::Unlisted { .. } => {}
             News::Missing { topics } if self.partitions.have_all_failed() && !gathered.is_touched => {
                 let reason = format!("there is no `{}`", topics.join("`, no `"));
                 return Err(self.broker("find the topics, which must be there", reason));
@@ -146,6 +154,35 @@ impl<B: Brokers> Gathering<B> {
             }
         }
         Ok(())
+    }
+
+    fn is_from_end(&self, partition: &str) -> bool {
+        self.partitions.is_of_new_topic(partition) && !self.from_start
+    }
+
+    /// Lets partitions begin. Those of a topic that is read from its end do so together: were one of them left out, the lake would
+    /// know the topic, and could not tell that one from a partition that was added later.
+    fn begin(&self, gathered: &mut Gathered) {
+        let is_known = |partition: &String| self.beginnings.contains_key(partition);
+        for (partition, offset) in &self.beginnings {
+            let is_new = !gathered.offsets.contains_key(partition);
+            if is_new && (!self.is_from_end(partition) || self.partitions.of_its_topic(partition).all(is_known)) {
+                gathered.offsets.insert(partition.clone(), *offset);
+                gathered.touch(BEGINNINGS);
+            }
+        }
+    }
+
+    /// Says, once, that partitions which answer wait for one that does not.
+    fn say_who_waits(&mut self, gathered: &Gathered) {
+        let waiting = self.beginnings.keys().find(|partition| !gathered.offsets.contains_key(*partition));
+        if let (Some(partition), false) = (waiting, self.is_said_to_wait) {
+            tracing::warn!(
+                partition,
+                "its topic is read from the end once each of its partitions has said where that is"
+            );
+            self.is_said_to_wait = true;
+        }
     }
 
     fn take(&self, batch: &mut Batch, partition: &str, record: &RecordAndOffset) {

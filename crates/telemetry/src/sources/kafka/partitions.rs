@@ -98,14 +98,22 @@ impl<B: Brokers> Partitions<B> {
         self.known.iter().any(|partition| partition.name == name && partition.is_of_new_topic)
     }
 
-    /// Asks every partition that is not asked already: for its messages from `offsets` on when it is open.
+    /// Returns the partitions that are known of the topic of `name`.
+    pub(super) fn of_its_topic(&self, name: &str) -> impl Iterator<Item = &Name> {
+        let topic = self.known.iter().find(|partition| partition.name == name).map(|partition| &partition.topic);
+        self.known.iter().filter(move |partition| Some(&partition.topic) == topic).map(|partition| &partition.name)
+    }
+
+    /// Asks every partition that is not asked already: for its messages from `offsets` on when it is open. One that is open and
+    /// does not begin yet is let be.
     pub(super) fn ask(&mut self, offsets: &Offsets) {
         for (index, partition) in self.known.iter_mut().enumerate().filter(|(_, partition)| !partition.is_asked) {
-            partition.is_asked = true;
             match (&partition.open, offsets.get(&partition.name)) {
+                (Some(_), None) => continue,
                 (Some(open), Some(offset)) => self.under_way.spawn(fetch(index, Arc::clone(open), *offset)),
-                _ => self.under_way.spawn(open(index, Arc::clone(&self.brokers), partition)),
+                (None, _) => self.under_way.spawn(open(index, Arc::clone(&self.brokers), partition)),
             };
+            partition.is_asked = true;
         }
     }
 

@@ -51,7 +51,8 @@ impl Decoder<'_> {
         self.one_login(table);
         let tls = self.broker_tls(table, files);
         let max_tries = self.reader.positive(table, "max_tries").map_or(10, |tries| tries.get());
-        let ack_wait = self.ack_wait(table);
+        let ack_wait = self.some_time(table, "ack_wait", "the server delivers again what has not landed");
+        let ack_wait = ack_wait.unwrap_or(Duration::from_secs(60));
         Some(NatsConfig { url, stream: stream?, consumer, subject, token, user, credentials, tls, max_tries, ack_wait })
     }
 
@@ -92,17 +93,6 @@ impl Decoder<'_> {
             let message = format!("`{first}` and `{second}` both say who Pintail is");
             self.reader.report(Code::BAD_SETTING, node.span, message, "keep the one that the server asks for");
         }
-    }
-
-    fn ack_wait(&mut self, table: &Table) -> Duration {
-        let ack_wait = self.duration(table, "ack_wait").unwrap_or(Duration::from_secs(60));
-        if ack_wait.is_zero()
-            && let Some(text) = self.reader.text(table, "ack_wait")
-        {
-            let help = "the server delivers again what has not landed after so long";
-            self.reader.bad_value("ack_wait", &text, "longer than nothing", help);
-        }
-        ack_wait
     }
 
     pub(super) fn kafka(&mut self, table: &Table, files: &mut Vec<NamedFile>) -> Option<KafkaConfig> {

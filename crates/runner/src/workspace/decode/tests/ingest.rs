@@ -150,7 +150,7 @@ sasl = "scram-256"
             11:8 P004 "me": `user` and `password` go together (`password = "${NAME}"` takes it from the environment)
             11:8 P004 "me": `token` and `user` both say who Pintail is (keep the one that the server asks for)
             14:6 P004 "ca.pem": files of TLS are named, and `tls` says that there is none (remove one of the two)
-            15:12 P004 "0s": `ack_wait` must be longer than nothing, found `0s` (the server delivers again what has not landed after so long)
+            15:12 P004 "0s": `ack_wait` must be longer than nothing, found `0s` (after so long the server delivers again what has not landed)
             17:12 P004 "kafka://a:9092": `brokers` must be `host:port`, without a scheme, found `kafka://a:9092` (such as `kafka.example.com:9092`)
             17:30 P004 "b": `brokers` must be `host:port`, without a scheme, found `b` (such as `kafka.example.com:9092`)
             18:11 P004 "": `topics` must not be empty (name a topic)

@@ -6,7 +6,7 @@ mod properties;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pintail_streams::{Decoded, Decoder};
 
@@ -48,8 +48,10 @@ fn batch(rows: &[Raw]) -> RecordBatch {
     let text =
         |value: fn(&Raw) -> Option<&str>| -> ArrayRef { Arc::new(rows.iter().map(value).collect::<StringArray>()) };
     let base64: BinaryArray = rows.iter().map(|row| row.data_base64.as_deref()).collect();
+    let times: TimestampMicrosecondArray = rows.iter().map(|_| Some(NOW)).collect();
     RecordBatch::try_from_iter_with_nullable([
         ("subject", text(|row| row.subject.as_deref()), true),
+        ("time", Arc::new(times.with_timezone("UTC")), true),
         ("type", text(|row| row.event_type.as_deref()), true),
         ("id", text(|row| row.id.as_deref()), true),
         ("source", text(|_| Some("0xF26421509Efe92861a587482100c6d728aBf1CD0")), true),
@@ -79,7 +81,7 @@ fn shown(decoded: &Decoded) -> String {
         for row in 0..batch.num_rows() {
             text += table;
             for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-                let is_long = ["subject", "source", "decoder"].contains(&field.name().as_str());
+                let is_long = ["subject", "source", "cloud_event_time", "decoder"].contains(&field.name().as_str());
                 if column.is_valid(row) && !is_long {
                     let formatter = ArrayFormatter::try_new(column, &FormatOptions::default()).unwrap();
                     text += &format!(" {}={}", field.name(), formatter.value(row));

@@ -25,7 +25,7 @@ fn a_row_carries_its_event_and_its_decoder() {
             ),
         ],
         expect![[r#"
-            signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=50.0 decoder_version=1
+            signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=50.0 type=dimo.status decoder_version=1
             events subject_bucket=219 cloud_event_id=event-1 type=dimo.events data_version=v1 name=safety.collision timestamp=2025-11-29T11:00:00Z tags=[front] decoder_version=1
         "#]],
     );
@@ -40,7 +40,7 @@ fn the_type_says_what_is_read_and_other_types_have_no_rows() {
     check(
         &types.map(|event_type| Raw::of(event_type, both)),
         expect![[r#"
-            signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=0.0 decoder_version=1
+            signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=0.0 type=dimo.status decoder_version=1
             events subject_bucket=219 cloud_event_id=event-1 type=dimo.events data_version=v1 name=safety.collision timestamp=2025-11-29T11:00:00Z decoder_version=1
         "#]],
     );
@@ -152,8 +152,8 @@ fn large_payloads_come_from_the_blob_store_and_a_missing_one_is_dead_with_its_ke
     let other_type = Raw { event_type: Some("dimo.attestation".to_owned()), ..blob("blobs/away") };
     let rows = [Raw::status(SPEED), blob("blobs/good"), blob("blobs/gone"), other_type];
     expect![[r#"
-        signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=50.0 decoder_version=1
-        signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=50.0 decoder_version=1
+        signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=50.0 type=dimo.status decoder_version=1
+        signals subject_bucket=219 name=speed timestamp=2025-11-29T11:00:00Z cloud_event_id=event-1 value_number=50.0 type=dimo.status decoder_version=1
         dead: row 2 whole: the payload is the blob `blobs/gone`: no such blob (blobs/gone)
     "#]]
     .assert_eq(&shown(&decode_with(options.clone(), &rows)));
@@ -171,7 +171,7 @@ fn large_payloads_come_from_the_blob_store_and_a_missing_one_is_dead_with_its_ke
 
 #[test]
 fn a_source_with_other_columns_is_said_for_each_row() {
-    let without_type = batch(&[Raw::status(SPEED), Raw::status(SPEED)]).project(&[0, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    let without_type = batch(&[Raw::status(SPEED), Raw::status(SPEED)]).project(&[0, 1, 3, 4, 5, 6, 7, 8, 9]).unwrap();
     let decoded = CloudEventsDefault::new(DecoderOptions::default()).decode(&without_type, NOW);
     expect![[r#"
         dead: row 0 whole: the source has no column `type`, which the decoder reads ()

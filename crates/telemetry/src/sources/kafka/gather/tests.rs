@@ -19,6 +19,8 @@ enum Manner {
     Answers,
     IsSilent,
     Refuses,
+    /// It does not say where it begins and ends, either.
+    IsAway,
 }
 
 #[derive(Clone)]
@@ -70,12 +72,15 @@ impl Partition for FakePartition {
                 Ok(Some(Vec::new()))
             }
             Manner::IsSilent => pending().await,
-            Manner::Refuses => Err("it has no leader".to_owned()),
+            Manner::Refuses | Manner::IsAway => Err("it has no leader".to_owned()),
         }
     }
 
     async fn bounds(&self) -> Result<(i64, i64), String> {
-        Ok((0, 3))
+        match self.brokers.manner(self.number) {
+            Manner::IsAway => Err("it has no leader".to_owned()),
+            _ => Ok((0, 3)),
+        }
     }
 }
 
@@ -98,6 +103,8 @@ fn gathering(fake: &Fake) -> Gathering<Fake> {
         now: || 0,
         place: "Kafka".to_owned(),
         missing: Vec::new(),
+        beginnings: Offsets::new(),
+        is_said_to_wait: false,
     }
 }
 
@@ -128,6 +135,29 @@ async fn a_partition_that_does_not_answer_delays_nobody_and_is_read_once_it_answ
         assert!(took <= Duration::from_secs(12), "{manner:?}: {took:?}");
         assert!(opened < fake.0.opened.load(Ordering::Relaxed), "{manner:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_is_read_from_its_end_once_every_partition_has_said_where_that_is() {
+    let fake = Fake::with(&[Manner::IsAway, Manner::Answers]);
+    let from_end = || Gathering { from_start: false, ..gathering(&fake) };
+    let (_stop, mut stop) = watch::channel(false);
+    let mut offsets = Offsets::new();
+    let mut gathering = from_end();
+    for _ in 0..20 {
+        offsets = gathering.gather(&offsets, &mut stop).await.unwrap().offsets;
+    }
+    assert_eq!(offsets, Offsets::new());
+    // Started anew, both begin behind what was there, and the one that was away does not begin at its first message.
+    fake.0.is_mended.store(true, Ordering::Relaxed);
+    let mut gathering = from_end();
+    let begun = gathering.gather(&offsets, &mut stop).await.unwrap();
+    assert_eq!(
+        (begun.messages, &begun.offsets),
+        (0, &[("t/0", 3), ("t/1", 3)].map(|(name, at)| (name.to_owned(), at)).into())
+    );
+    // What has not landed is the same the next time.
+    assert_eq!(gathering.gather(&offsets, &mut stop).await.unwrap().offsets, begun.offsets);
 }
 
 #[tokio::test(start_paused = true)]
