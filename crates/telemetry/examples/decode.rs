@@ -1,9 +1,10 @@
 //! Both sides of the benchmark `decode`: raw events through a consumer into signals and what is newest, and a plain
 //! INSERT … SELECT of the same decoded rows into a table of the same layout.
 //!
-//! `decode <folder> <extension folder> <events per snapshot> <snapshots>`; an event has five signals. Each snapshot is
-//! landed, consumed and then copied, so that both sides see the same machine; the lake grows from line to line. With
-//! `RUST_LOG=debug` each statement is shown with the time that it took.
+//! `decode <folder> <extension folder> <events per snapshot> <snapshots> [<passes>]`; an event has five signals. Each snapshot
+//! is landed, consumed and then copied, so that both sides see the same machine; the lake grows from line to line. After so
+//! many passes files are merged and old snapshots go, as in a lake that is looked after; never when no number is given.
+//! With `RUST_LOG=debug` each statement is shown with the time that it took.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,10 +26,11 @@ fn main() -> Result<(), Failure> {
         .with_ansi(false)
         .init();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, extensions, events, snapshots] = arguments.as_slice() else {
-        return Err("usage: decode <folder> <extension folder> <events per snapshot> <snapshots>".into());
+    let [folder, extensions, events, snapshots, passes @ ..] = arguments.as_slice() else {
+        return Err("usage: decode <folder> <extension folder> <events per snapshot> <snapshots> [<passes>]".into());
     };
     let (events, snapshots): (u64, u64) = (events.parse()?, snapshots.parse()?);
+    let passes: Option<u64> = passes.first().map(|passes| passes.parse()).transpose()?;
     let bench = Bench::open(PathBuf::from(folder), PathBuf::from(extensions))?;
     println!(
         "{:>8}{:>10}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>7}",
@@ -40,6 +42,9 @@ fn main() -> Result<(), Failure> {
         let (ours, landed) = consume(&mut consumer)?;
         let plain = bench.copy(landed.snapshot)?;
         println!("{}", line(snapshot, ours, &landed, plain));
+        if passes.is_some_and(|passes| (snapshot + 1) % passes == 0) {
+            bench.look_after(landed.range.1)?;
+        }
     }
     Ok(())
 }
@@ -138,6 +143,18 @@ impl Bench {
              )",
             signals.join(", ")
         ))
+    }
+
+    /// Merges small files and lets go of the snapshots before `cursor`, where the consumer is, and of files that only they show.
+    fn look_after(&self, cursor: i64) -> Result<(), EngineError> {
+        let alias = self.writer.alias();
+        self.send(&format!("CALL ducklake_merge_adjacent_files('{alias}')"))?;
+        let old = format!(
+            "SELECT coalesce(string_agg(snapshot_id, ', '), '') FROM ducklake_snapshots('{alias}') WHERE snapshot_id < {cursor}"
+        );
+        let old: String = self.writer.session().one("benchmark", &old, |row| row.get(0))?;
+        self.send(&format!("CALL ducklake_expire_snapshots('{alias}', versions => [{old}])"))?;
+        self.send(&format!("CALL ducklake_cleanup_old_files('{alias}', cleanup_all => true)"))
     }
 
     /// Takes the consumer over, as `pintail consume run --follow` does once.

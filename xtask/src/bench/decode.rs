@@ -19,7 +19,7 @@ const SIZES: [(u32, u32); 2] = [(20_000, 6), (100_000, 4)];
 /// The same for the cost of a pass, which shall not grow with the number of passes before it.
 const PASSES: (u32, u32) = (100, 2_000);
 
-/// Passes of which one median is shown.
+/// Passes of which one median is shown, and after which the lake is looked after.
 const STRETCH: usize = 250;
 
 /// The column of a line that says how long the pass took, in seconds.
@@ -32,7 +32,7 @@ const PLAIN: usize = 7;
 pub fn report(bench: &Bench<'_>) -> anyhow::Result<String> {
     let mut text = String::new();
     for (events, snapshots) in SIZES {
-        text += &format!("decode: {events} events a snapshot, seconds\n{}", run(bench, events, snapshots)?);
+        text += &format!("decode: {events} events a snapshot, seconds\n{}", run(bench, &[events, snapshots])?);
     }
     Ok(text)
 }
@@ -40,10 +40,11 @@ pub fn report(bench: &Bench<'_>) -> anyhow::Result<String> {
 /// Makes thousands of passes and renders the median of each stretch of them, beside the copy by hand into the same lake.
 pub fn passes(bench: &Bench<'_>) -> anyhow::Result<String> {
     let (events, snapshots) = PASSES;
-    stretches(&run(bench, events, snapshots)?)
+    let between = u32::try_from(STRETCH).expect("a stretch is short");
+    stretches(&run(bench, &[events, snapshots, between])?)
 }
 
-fn run(bench: &Bench<'_>, events: u32, snapshots: u32) -> anyhow::Result<String> {
+fn run(bench: &Bench<'_>, numbers: &[u32]) -> anyhow::Result<String> {
     let program = bench.plain.with_file_name("decode");
     let folder = bench.folder.join("decode");
     if folder.exists() {
@@ -53,7 +54,7 @@ fn run(bench: &Bench<'_>, events: u32, snapshots: u32) -> anyhow::Result<String>
     let output = Command::new(&program)
         .arg(&folder)
         .arg(&bench.extensions)
-        .args([events.to_string(), snapshots.to_string()])
+        .args(numbers.iter().map(u32::to_string))
         .output()
         .with_context(|| format!("{} did not start", program.display()))?;
     if !output.status.success() {
