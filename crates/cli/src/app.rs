@@ -191,4 +191,13 @@ impl App {
             self.terminal.talk(&diagnostics::render(diagnostic, source, self.terminal.colors_talk()));
         }
     }
+
+    /// Fails when there is something in `missing`, which the command needs and most others do not, after showing it.
+    pub fn require(&self, project: &CompiledProject, missing: &[Diagnostic]) -> Result<(), Failure> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.show_diagnostics(project, missing);
+        Err(Failure::Told(Exit::CheckErrors))
+    }
 }

@@ -37,7 +37,7 @@ pub struct CheckArgs {
 pub fn run(args: &CheckArgs, app: &App) -> Result<Exit, Failure> {
     let project = app.compile()?;
     let (mut found, _) = app.split_diagnostics(&project, &args.select)?;
-    let missing = project.project.config.ingest.missing_files();
+    let missing = project.project.config.ingest.missing();
     found.extend(&missing);
     let counts = Counts::of(&found);
     let fails = 0 < counts.errors || (args.strict && 0 < counts.warnings);

@@ -123,7 +123,7 @@ fn selected<'p>(
         return Some((name, profile));
     }
     let message = format!("unknown profile `{name}`");
-    reader.report_file(
+    reader.note(
         Diagnostic::new(Code::UNKNOWN_PROFILE, CONFIG_FILE, None, message).with_help(profile_help(name, profiles)),
     );
     None

@@ -66,6 +66,10 @@ pub struct IngestConfig {
     pub kafka: Option<KafkaConfig>,
     /// Every file that must be there.
     pub files: Vec<NamedFile>,
+    /// Environment variables that are not set, and that only who takes events in needs.
+    pub unset: Vec<Diagnostic>,
+    /// Those that also who reads large payloads needs.
+    pub blobs_unset: Vec<Diagnostic>,
 }
 
 impl IngestConfig {
@@ -77,8 +81,14 @@ impl IngestConfig {
 }
 
 impl IngestConfig {
-    /// Returns a finding for each file that this machine does not have, or may not read.
-    pub fn missing_files(&self) -> Vec<Diagnostic> {
+    /// Returns what keeps this machine from taking events in: environment variables that are not set, and files that it does
+    /// not have or may not read.
+    pub fn missing(&self) -> Vec<Diagnostic> {
+        let unset = self.unset.iter().chain(&self.blobs_unset).cloned();
+        unset.chain(self.missing_files()).collect()
+    }
+
+    fn missing_files(&self) -> Vec<Diagnostic> {
         let finding = |named: &NamedFile| {
             let error = File::open(&named.path).and_then(|file| file.metadata()).map(|facts| facts.is_file());
             let why = match error {
@@ -213,6 +223,8 @@ impl IngestConfig {
             nats: None,
             kafka: None,
             files: Vec::new(),
+            unset: Vec::new(),
+            blobs_unset: Vec::new(),
         }
     }
 }

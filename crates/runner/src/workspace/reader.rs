@@ -55,9 +55,14 @@ impl<'a> Reader<'a> {
         self.diagnostics.push(if help.is_empty() { diagnostic } else { diagnostic.with_help(help) });
     }
 
-    /// Notes a finding about the whole file.
-    pub(super) fn report_file(&mut self, diagnostic: Diagnostic) {
+    /// Notes a finding that was made elsewhere, such as one about the whole file.
+    pub(super) fn note(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Returns the findings so far, and forgets them.
+    pub(super) fn take_findings(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.diagnostics)
     }
 
     /// Returns the findings in the order of the file, each once.

@@ -33,6 +33,7 @@ pub struct AuditArgs {
 /// Runs the command.
 pub fn run(args: &AuditArgs, app: &App) -> Result<Exit, Failure> {
     let pintail = app.open_for_question()?;
+    app.require(pintail.project(), &pintail.project().project.config.ingest.blobs_unset)?;
     let consumers = decoded::consumers(&pintail)?;
     let questions = |lake: &_, alias: &str| {
         let mut questions = decoded::questions(&consumers, lake, alias);

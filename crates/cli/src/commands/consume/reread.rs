@@ -36,6 +36,7 @@ pub fn run(args: &RereadArgs, is_replay: bool, app: &App) -> Result<Exit, Failur
     if super::is_script(&pintail, &args.name) {
         return Err(super::not_for_scripts(&args.name));
     }
+    app.require(pintail.project(), &pintail.project().project.config.ingest.blobs_unset)?;
     let existing = if is_replay { Existing::ReplaceOlder } else { Existing::Keep };
     let mut done: Vec<Value> = Vec::new();
     for opening in openings(&pintail, std::slice::from_ref(&args.name))? {

@@ -68,6 +68,9 @@ pub fn run(args: &RunArgs, app: &App) -> Result<Exit, Failure> {
     measures::describe();
     let pintail = app.open_for_question()?;
     let openings = openings(&pintail, &args.names)?;
+    if !openings.is_empty() {
+        app.require(pintail.project(), &pintail.project().project.config.ingest.blobs_unset)?;
+    }
     let mut scripts = Scripts::of(&pintail, &args.names);
     if openings.is_empty() && scripts.is_none() {
         return Err(Failure::usage("there is no consumer").with_hint(

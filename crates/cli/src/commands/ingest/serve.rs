@@ -33,11 +33,7 @@ pub fn run(listen: Option<SocketAddr>, app: &App) -> Result<Exit, Failure> {
     choose_cryptography();
     let pintail = app.open_for_question()?;
     let parts = Parts { app, pintail: &pintail };
-    let missing = parts.config().missing_files();
-    if !missing.is_empty() {
-        app.show_diagnostics(pintail.project(), &missing);
-        return Err(Failure::Told(Exit::CheckErrors));
-    }
+    app.require(pintail.project(), &parts.config().missing())?;
     if let Some(address) = listen.filter(|address| !parts.config().may_listen_on(address)) {
         return Err(Failure::usage(format!("ingest would listen on {address} and take events from anybody")).with_hint(
             "add `tokens = [\"${INGEST_TOKEN}\"]` or a `client_ca` to [ingest]; `open = true` says that it is meant",

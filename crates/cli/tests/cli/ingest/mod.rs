@@ -336,3 +336,31 @@ fn files_of_tls_that_are_not_there_are_told_by_check_and_stop_nothing_else() {
     }
     pintail(&project).words("query").arg("SELECT 1").run().expect_ok();
 }
+
+#[test]
+fn secrets_of_ingest_are_needed_only_by_who_takes_events_in_and_its_keys_by_who_reads_payloads() {
+    let project = Project::new(
+        "//- /pintail.toml
+[ingest]
+tokens = [\"${PINTAIL_TEST_TOKEN}\"]
+blob_keys = { k1 = \"${PINTAIL_TEST_KEY}\" }
+[consumer.decode]
+source = \"ducklake://main/raw_events\"
+decoder = \"cloudevents-default\"
+//- /pipelines/one.sql
+-- materialize ducklake://main/one
+SELECT 1 AS i
+",
+    );
+    for command in ["check", "ingest"] {
+        let told = pintail(&project).words(command).run().expect_code(3);
+        assert!(told.stderr.contains("P005") && told.stderr.contains("PINTAIL_TEST_TOKEN"), "{told}");
+    }
+    for command in ["consume run decode", "consume replay decode --from 2026-01-01 --to 2026-01-02", "audit"] {
+        let told = pintail(&project).words(command).run().expect_code(3);
+        assert!(told.stderr.contains("PINTAIL_TEST_KEY") && !told.stderr.contains("PINTAIL_TEST_TOKEN"), "{told}");
+    }
+    for command in ["run", "consume list", "lake health"] {
+        pintail(&project).words(command).run().expect_ok();
+    }
+}

@@ -5,7 +5,7 @@ mod sources;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use pintail_core::diagnostic::{Code, nearest};
+use pintail_core::diagnostic::{Code, Diagnostic, nearest};
 use pintail_core::id::LakeName;
 use pintail_core::source::Span;
 use secrecy::SecretString;
@@ -50,12 +50,39 @@ impl Decoder<'_> {
         self.reader.deny_unknown(table, "[ingest]", &KEYS);
         let mut ingest = config.ingest.clone();
         self.ingest_table(table, config, &mut ingest);
-        self.ingest_http(table, span, &mut ingest);
-        self.ingest_waiting(table, &mut ingest);
-        self.ingest_blobs(table, &mut ingest);
-        ingest.nats = self.nats(table, &mut ingest.files);
-        ingest.kafka = self.kafka(table, &mut ingest.files);
+        ingest.unset = self.for_who_needs_it(&mut ingest, |this, ingest| {
+            this.ingest_http(table, span, ingest);
+            this.ingest_waiting(table, ingest);
+            ingest.nats = this.nats(table, &mut ingest.files);
+            ingest.kafka = this.kafka(table, &mut ingest.files);
+        });
+        ingest.blobs_unset = self.for_who_needs_it(&mut ingest, |this, ingest| this.ingest_blobs(table, ingest));
         config.ingest = ingest;
+    }
+
+    /// Reads a part of `[ingest]` that most commands do without, and returns the findings about variables that are not set, for
+    /// those that need it: who runs pipelines need not know the secrets of who takes events in.
+    fn for_who_needs_it(
+        &mut self,
+        ingest: &mut IngestConfig,
+        read: impl Fn(&mut Self, &mut IngestConfig),
+    ) -> Vec<Diagnostic> {
+        let before = self.reader.take_findings();
+        let mut found = ingest.clone();
+        read(self, &mut found);
+        let (unset, others): (Vec<Diagnostic>, Vec<Diagnostic>) =
+            self.reader.take_findings().into_iter().partition(|finding| finding.code == Code::VARIABLE_NOT_SET);
+        before.into_iter().for_each(|finding| self.reader.note(finding));
+        if unset.is_empty() {
+            others.into_iter().for_each(|finding| self.reader.note(finding));
+            *ingest = found;
+        } else {
+            // What else was said may come from a value that is missing. The form can be looked at without it.
+            let mode = std::mem::replace(&mut self.reader.mode, Mode::Check);
+            read(self, &mut ingest.clone());
+            self.reader.mode = mode;
+        }
+        unset
     }
 
     fn ingest_table(&mut self, table: &Table, config: &Config, ingest: &mut IngestConfig) {

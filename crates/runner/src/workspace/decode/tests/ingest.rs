@@ -185,5 +185,29 @@ fn a_file_that_is_not_there_has_its_place_and_is_asked_for_only_by_who_needs_it(
     expect![[r#"
         2:15 P576 "/proc/none.pem": `certificate` names /proc/none.pem, which cannot be read: No such file or directory (os error 2) (paths are below the project's folder; put the file there, or name the right one)
         3:7 P576 "/proc": `key` names /proc, which cannot be read: it is no file (paths are below the project's folder; put the file there, or name the right one)
-    "#]].assert_eq(&print(text, &config.ingest.missing_files()));
+    "#]].assert_eq(&print(text, &config.ingest.missing()));
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_asked_for_only_by_who_needs_it_and_leaves_no_second_error() {
+    let text = "[ingest]\ntokens = [\"${NOPE}\"]\nlisten = \"0.0.0.0:1\"\nrate_limit = \"x\"\nblob_key = \"k1\"\n\
+                [ingest.blob_keys]\nk1 = \"${NO_KEY}\"\n\
+                [ingest.kafka]\nbrokers = \"b\"\ntopics = \"t\"\nsasl = \"plain\"\nuser = \"me\"\npassword = \"${NOPE}\"\n";
+    let (config, found) = read(text, None);
+    // The form is checked all the same.
+    expect![[r#"
+        4:14 P003 "x": `rate_limit` must be an integer, found a string
+        9:11 P004 "b": `brokers` must be `host:port`, without a scheme, found `b` (such as `kafka.example.com:9092`)
+    "#]]
+    .assert_eq(&print(text, &found));
+    expect![[r#"
+        2:12 P005 ${NOPE}: environment variable `NOPE` is not set (set it, or write `$${NOPE}` for the text itself)
+        13:13 P005 ${NOPE}: environment variable `NOPE` is not set (set it, or write `$${NOPE}` for the text itself)
+        7:7 P005 ${NO_KEY}: environment variable `NO_KEY` is not set (did you mean `S3_KEY`?)
+    "#]]
+    .assert_eq(&print(text, &config.ingest.missing()));
+    expect![[r#"
+        7:7 P005 ${NO_KEY}: environment variable `NO_KEY` is not set (did you mean `S3_KEY`?)
+    "#]]
+    .assert_eq(&print(text, &config.ingest.blobs_unset));
 }
