@@ -1,5 +1,6 @@
 //! A batch of Kafka's messages: gathered from whichever partition has some, until it is full, old enough, or the end.
 
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use pintail_streams::PositionTable;
@@ -109,7 +110,8 @@ impl<B: Brokers> Gathering<B> {
             News::Opened { partition, first, end } => match gathered.offsets.get(&partition) {
                 Some(offset) => check_end(&partition, *offset, end)?,
                 None => {
-                    let begins = if self.is_from_end(&partition) { end } else { first };
+                    let is_from_end = self.partitions.is_of_new_topic(&partition) && !self.from_start;
+                    let begins = if is_from_end { end } else { first };
                     self.beginnings.entry(partition).or_insert(begins);
                     self.begin(gathered);
                 }
@@ -156,18 +158,13 @@ impl<B: Brokers> Gathering<B> {
         Ok(())
     }
 
-    fn is_from_end(&self, partition: &str) -> bool {
-        self.partitions.is_of_new_topic(partition) && !self.from_start
-    }
-
     /// Lets partitions begin. Those of a topic that is read from its end do so together: were one of them left out, the lake would
     /// know the topic, and could not tell that one from a partition that was added later.
     fn begin(&self, gathered: &mut Gathered) {
-        let is_known = |partition: &String| self.beginnings.contains_key(partition);
-        for (partition, offset) in &self.beginnings {
-            let is_new = !gathered.offsets.contains_key(partition);
-            if is_new && (!self.is_from_end(partition) || self.partitions.of_its_topic(partition).all(is_known)) {
-                gathered.offsets.insert(partition.clone(), *offset);
+        let beginning = self.partitions.that_begin(&self.beginnings, !self.from_start);
+        for (partition, offset) in beginning {
+            if let Entry::Vacant(place) = gathered.offsets.entry(partition) {
+                place.insert(offset);
                 gathered.touch(BEGINNINGS);
             }
         }

@@ -3,6 +3,7 @@
 //! Every question is under way until it is answered or its time is up, also while a batch lands. A partition that has
 //! failed is opened anew, since its connection may be dead and not know it, after longer and longer pauses.
 
+use std::collections::BTreeSet;
 use std::panic;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,10 +99,22 @@ impl<B: Brokers> Partitions<B> {
         self.known.iter().any(|partition| partition.name == name && partition.is_of_new_topic)
     }
 
-    /// Returns the partitions that are known of the topic of `name`.
-    pub(super) fn of_its_topic(&self, name: &str) -> impl Iterator<Item = &Name> {
-        let topic = self.known.iter().find(|partition| partition.name == name).map(|partition| &partition.topic);
-        self.known.iter().filter(move |partition| Some(&partition.topic) == topic).map(|partition| &partition.name)
+    /// Returns where partitions may begin by what is known of it in `beginnings`; with `together`, those of a new topic only once
+    /// all of them are among them.
+    pub(super) fn that_begin(&self, beginnings: &Offsets, together: bool) -> Offsets {
+        let has_to_wait = |partition: &&Known<B::Partition>| together && partition.is_of_new_topic;
+        let incomplete: BTreeSet<&str> = self
+            .known
+            .iter()
+            .filter(has_to_wait)
+            .filter(|partition| !beginnings.contains_key(&partition.name))
+            .map(|partition| partition.topic.as_str())
+            .collect();
+        let may_begin = self
+            .known
+            .iter()
+            .filter(|partition| !has_to_wait(partition) || !incomplete.contains(partition.topic.as_str()));
+        may_begin.filter_map(|partition| Some((partition.name.clone(), *beginnings.get(&partition.name)?))).collect()
     }
 
     /// Asks every partition that is not asked already: for its messages from `offsets` on when it is open. One that is open and
