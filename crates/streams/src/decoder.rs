@@ -24,9 +24,9 @@ pub trait Decoder: Send + Sync {
     /// The tables that are written, in the order of [`Decoded::rows`].
     fn targets(&self) -> Vec<Target>;
 
-    /// The columns by which a row of any target says which event it came from; the source's are among [`Self::reads`]. A replay
-    /// takes out by them what an older version wrote, so they are all that makes two events different ones, also where
-    /// producers give both the same id.
+    /// The columns by which a row of any target says which event it came from; the source's are among [`Self::reads`], and at
+    /// least one is in the identity of every target. A replay takes out by them what an older version wrote, so they are all
+    /// that makes two events different ones, also where producers give both the same id.
     fn parent(&self) -> Vec<Parent>;
 
     /// The columns of the source by which people name an event; those that are named are among [`Self::reads`].

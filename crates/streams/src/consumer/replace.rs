@@ -2,9 +2,11 @@
 //! commit that writes what the present version makes of them.
 //!
 //! Invariant: after the commit, the rows of these events are those of the present version alone, also where it makes fewer
-//! rows, or none. An event whose payload could not be read keeps its rows: what it would have come to is not known. Events of
-//! one source and subject that share an id are one here, so these go with those of another that can be read. Doing it again
-//! changes nothing, because nothing is older any more.
+//! rows, or none. An event whose payload could not be read, or that the source no longer holds, keeps its rows: what it would
+//! have come to is not known. Doing it again changes nothing, because nothing is older any more.
+//!
+//! Several events may come to the same row, and it is written once, as the row of one of them. So those that may are read
+//! together, and an older row also gives way to its like of the present version, whichever event either is from.
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -114,8 +116,10 @@ fn without_unread(batch: &RecordBatch, index: usize, decoded: &DecodedWindow) ->
 /// `rows` are all rows of the source, as a FROM item with its WHERE, which has the condition of the range appended.
 pub fn with_twins(session: &Session, decoder: &dyn Decoder, rows: &str, range: &str) -> Result<String, EngineError> {
     let targets = decoder.targets();
-    let is_told = |parent: &Parent| targets.iter().all(|target| target.identity.columns.contains(&parent.target));
+    let names = |target: &Target, name: &str| target.identity.columns.iter().any(|own| own.eq_ignore_ascii_case(name));
+    let is_told = |parent: &Parent| targets.iter().all(|target| names(target, &parent.target));
     let columns: Vec<Parent> = decoder.parent().into_iter().filter(is_told).collect();
+    debug_assert!(!columns.is_empty(), "a part of an event's name is in the identity of all of its rows");
     let twins = Relation::temp("_pt_twins");
     let names: Vec<String> = columns
         .iter()

@@ -46,7 +46,7 @@ pub enum Existing {
     /// They stay.
     #[default]
     Keep,
-    /// What older versions of the decoder wrote of the same events goes.
+    /// What older versions of the decoder wrote of the same events goes, and so do older rows that are made anew.
     ReplaceOlder,
 }
 

@@ -95,7 +95,8 @@ pub fn event_columns() -> Vec<Column> {
 }
 
 /// Returns what makes two rows of either table the same: who sent which event about whom, and what of it the row is. Ids
-/// are unique for a source only.
+/// are unique for a source at most. The event's type and time are no part of it: one that is sent without a time gets
+/// another with each delivery.
 pub fn identity() -> Identity {
     Identity {
         columns: ["subject", "source", "cloud_event_id", "name", "timestamp"].map(str::to_owned).into(),

@@ -62,7 +62,7 @@ fn about(consumer: &Opening, target: &Target, alias: &str) -> Vec<Question> {
 /// A letter names its event, which is in the source as long as the letter can be tried again.
 fn letters(consumer: &Opening, alias: &str) -> Option<Question> {
     let reads = consumer.decoder.reads();
-    if ["id", "source", "subject"].iter().any(|column| !reads.iter().any(|read| read == column)) {
+    if ["id", "source", "subject", "type", "time"].iter().any(|column| !reads.iter().any(|read| read == column)) {
         return None;
     }
     let source = &consumer.spec.source;
@@ -75,7 +75,9 @@ fn letters(consumer: &Opening, alias: &str) -> Option<Question> {
              FROM {source} AS _pt_source
              WHERE _pt_source.id = _pt_letter.event_id
                AND _pt_source.source IS NOT DISTINCT FROM _pt_letter.event_source
-               AND _pt_source.subject IS NOT DISTINCT FROM _pt_letter.subject)",
+               AND _pt_source.subject IS NOT DISTINCT FROM _pt_letter.subject
+               AND (_pt_letter.event_type IS NULL OR _pt_source.type = _pt_letter.event_type)
+               AND (_pt_letter.event_time IS NULL OR _pt_source.time = _pt_letter.event_time))",
         letters = dead_letter::relation(alias),
         origin = Literal::new(format!("consumer {}", consumer.spec.name)),
         shard = Literal::new(format!("consumer {}.", consumer.spec.name)),

@@ -1,6 +1,5 @@
 //! A batch of Kafka's messages: gathered from whichever partition has some, until it is full, old enough, or the end.
 
-use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use pintail_streams::PositionTable;
@@ -11,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connect::Brokers;
 use super::partitions::{News, Partitions};
-use super::{KafkaOptions, ORIGIN, Offsets, place};
+use super::{ITS_END, KafkaOptions, ORIGIN, Offsets, place};
 use crate::sink::{Batch, FlushPolicy};
 use crate::sources::message::{Message, take};
 use crate::sources::{SourceContext, SourceError, SourceStatus, stopped};
@@ -37,6 +36,12 @@ impl Gathered {
         Self { batch, offsets, messages: 0, bytes: 0, end: Instant::now() + age, is_touched: false }
     }
 
+    /// Notes where a partition begins.
+    fn begin(&mut self, partition: String, offset: i64) {
+        self.offsets.insert(partition, offset);
+        self.touch(BEGINNINGS);
+    }
+
     /// Says that something has come, which waits for `age` at most.
     fn touch(&mut self, age: Duration) {
         let end = Instant::now() + age;
@@ -56,10 +61,6 @@ pub(super) struct Gathering<B: Brokers> {
     place: String,
     /// Topics that were said to be missing.
     missing: Vec<String>,
-    /// Where partitions begin that the lake does not know.
-    beginnings: Offsets,
-    /// Whether it was said that some do not begin yet.
-    is_said_to_wait: bool,
 }
 
 impl<B: Brokers> Gathering<B> {
@@ -74,8 +75,6 @@ impl<B: Brokers> Gathering<B> {
             now: context.now,
             place: place(options),
             missing: Vec::new(),
-            beginnings: Offsets::new(),
-            is_said_to_wait: false,
         }
     }
 
@@ -86,7 +85,6 @@ impl<B: Brokers> Gathering<B> {
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Gathered, SourceError> {
         let mut gathered = Gathered::behind(offsets, self.age);
-        self.begin(&mut gathered);
         loop {
             self.partitions.ask(&gathered.offsets);
             let news = tokio::select! {
@@ -108,13 +106,9 @@ impl<B: Brokers> Gathering<B> {
         match news {
             News::Nothing => {}
             News::Opened { partition, first, end } => match gathered.offsets.get(&partition) {
+                Some(&ITS_END) => gathered.begin(partition, end),
                 Some(offset) => check_end(&partition, *offset, end)?,
-                None => {
-                    let is_from_end = self.partitions.is_of_new_topic(&partition) && !self.from_start;
-                    let begins = if is_from_end { end } else { first };
-                    self.beginnings.entry(partition).or_insert(begins);
-                    self.begin(gathered);
-                }
+                None => gathered.begin(partition, first),
             },
             News::Messages { partition, offset, records } => {
                 self.status.reached();
@@ -142,44 +136,24 @@ impl<B: Brokers> Gathering<B> {
                 return Err(self.broker("list the topics", reason));
             }
             // The partitions that answer go on; what is new is found later.
-            News::Failed { .. } => self.say_who_waits(gathered),
-            News::Unlisted { .. } => {}
-            News::Missing { topics } if self.partitions.have_all_failed() && !gathered.is_touched => {
-                let reason = format!("there is no `{}`", topics.join("`, no `"));
-                return Err(self.broker("find the topics, which must be there", reason));
-            }
-            News::Missing { topics } => {
-                if self.missing != topics {
-                    tracing::warn!(topics = topics.join(", "), "these topics are not there; the others are read");
+            News::Failed { .. } | News::Unlisted { .. } => {}
+            News::Topics { new, missing } => {
+                // All of a topic at once: once the lake knows it, a partition that it does not know was added later.
+                if !self.from_start {
+                    new.into_iter().for_each(|partition| gathered.begin(partition, ITS_END));
                 }
-                self.missing = topics;
+                let is_nobody_there = self.partitions.have_all_failed() && !gathered.is_touched;
+                if !missing.is_empty() && is_nobody_there {
+                    let reason = format!("there is no `{}`", missing.join("`, no `"));
+                    return Err(self.broker("find the topics, which must be there", reason));
+                }
+                if self.missing != missing && !missing.is_empty() {
+                    tracing::warn!(topics = missing.join(", "), "these topics are not there; the others are read");
+                }
+                self.missing = missing;
             }
         }
         Ok(())
-    }
-
-    /// Lets partitions begin. Those of a topic that is read from its end do so together: were one of them left out, the lake would
-    /// know the topic, and could not tell that one from a partition that was added later.
-    fn begin(&self, gathered: &mut Gathered) {
-        let beginning = self.partitions.that_begin(&self.beginnings, !self.from_start);
-        for (partition, offset) in beginning {
-            if let Entry::Vacant(place) = gathered.offsets.entry(partition) {
-                place.insert(offset);
-                gathered.touch(BEGINNINGS);
-            }
-        }
-    }
-
-    /// Says, once, that partitions which answer wait for one that does not.
-    fn say_who_waits(&mut self, gathered: &Gathered) {
-        let waiting = self.beginnings.keys().find(|partition| !gathered.offsets.contains_key(*partition));
-        if let (Some(partition), false) = (waiting, self.is_said_to_wait) {
-            tracing::warn!(
-                partition,
-                "its topic is read from the end once each of its partitions has said where that is"
-            );
-            self.is_said_to_wait = true;
-        }
     }
 
     fn take(&self, batch: &mut Batch, partition: &str, record: &RecordAndOffset) {

@@ -72,6 +72,9 @@ impl SaslMechanism {
 /// The next offset of each partition, by `topic/partition`.
 type Offsets = BTreeMap<String, i64>;
 
+/// Stands for the offset of a partition that begins at its end and has not said yet where that is.
+const ITS_END: i64 = -1;
+
 /// Open topics.
 pub(super) struct KafkaFeed {
     sink: Sink,

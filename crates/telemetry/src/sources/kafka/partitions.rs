@@ -3,7 +3,6 @@
 //! Every question is under way until it is answered or its time is up, also while a batch lands. A partition that has
 //! failed is opened anew, since its connection may be dead and not know it, after longer and longer pauses.
 
-use std::collections::BTreeSet;
 use std::panic;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +11,8 @@ use rskafka::record::RecordAndOffset;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::Offsets;
 use super::connect::{Brokers, Partition};
+use super::{ITS_END, Offsets};
 use crate::sources::PATIENCE;
 
 /// How often new partitions are looked for, and how often topics that are missing.
@@ -37,8 +36,8 @@ pub(super) enum News {
     Gap { partition: Name, offset: i64, first: i64, end: i64 },
     /// A partition does not answer, or refuses.
     Failed { reason: String },
-    /// Topics that should be there are not.
-    Missing { topics: Vec<String> },
+    /// The topics were listed: partitions of those that the lake does not know, and which should be there and are not.
+    Topics { new: Vec<Name>, missing: Vec<String> },
     /// The topics could not be listed.
     Unlisted { reason: String },
     /// Nothing that anybody needs to know.
@@ -67,9 +66,6 @@ struct Known<P> {
     is_asked: bool,
     /// How long it is left alone, since it has failed; `None` when it has not.
     pause: Option<Duration>,
-    /// A topic that the lake did not know when the partition was found begins where the options say; a partition that is
-    /// added to a topic later always begins at its first message.
-    is_of_new_topic: bool,
 }
 
 /// The partitions of some topics.
@@ -94,39 +90,15 @@ impl<B: Brokers> Partitions<B> {
         self.known.iter().all(|partition| partition.pause.is_some())
     }
 
-    /// Returns whether `name` belongs to a topic that was new when it was found.
-    pub(super) fn is_of_new_topic(&self, name: &str) -> bool {
-        self.known.iter().any(|partition| partition.name == name && partition.is_of_new_topic)
-    }
-
-    /// Returns where partitions may begin by what is known of it in `beginnings`; with `together`, those of a new topic only once
-    /// all of them are among them.
-    pub(super) fn that_begin(&self, beginnings: &Offsets, together: bool) -> Offsets {
-        let has_to_wait = |partition: &&Known<B::Partition>| together && partition.is_of_new_topic;
-        let incomplete: BTreeSet<&str> = self
-            .known
-            .iter()
-            .filter(has_to_wait)
-            .filter(|partition| !beginnings.contains_key(&partition.name))
-            .map(|partition| partition.topic.as_str())
-            .collect();
-        let may_begin = self
-            .known
-            .iter()
-            .filter(|partition| !has_to_wait(partition) || !incomplete.contains(partition.topic.as_str()));
-        may_begin.filter_map(|partition| Some((partition.name.clone(), *beginnings.get(&partition.name)?))).collect()
-    }
-
-    /// Asks every partition that is not asked already: for its messages from `offsets` on when it is open. One that is open and
-    /// does not begin yet is let be.
+    /// Asks every partition that is not asked already: for its messages from `offsets` on when it is open and begins somewhere.
     pub(super) fn ask(&mut self, offsets: &Offsets) {
         for (index, partition) in self.known.iter_mut().enumerate().filter(|(_, partition)| !partition.is_asked) {
-            match (&partition.open, offsets.get(&partition.name)) {
-                (Some(_), None) => continue,
-                (Some(open), Some(offset)) => self.under_way.spawn(fetch(index, Arc::clone(open), *offset)),
-                (None, _) => self.under_way.spawn(open(index, Arc::clone(&self.brokers), partition)),
-            };
             partition.is_asked = true;
+            let offset = offsets.get(&partition.name).filter(|offset| **offset != ITS_END);
+            match (&partition.open, offset) {
+                (Some(open), Some(offset)) => self.under_way.spawn(fetch(index, Arc::clone(open), *offset)),
+                _ => self.under_way.spawn(open(index, Arc::clone(&self.brokers), partition)),
+            };
         }
     }
 
@@ -174,14 +146,16 @@ impl<B: Brokers> Partitions<B> {
     }
 
     fn note_topics(&mut self, found: Vec<(String, Vec<i32>)>, offsets: &Offsets) -> News {
-        let mut missing = Vec::new();
+        let (mut new, mut missing) = (Vec::new(), Vec::new());
         for wanted in &self.topics {
             let Some((topic, numbers)) = found.iter().find(|(topic, _)| topic == wanted) else {
                 missing.push(wanted.clone());
                 continue;
             };
             let of_topic = format!("{topic}/");
-            let is_of_new_topic = !offsets.keys().any(|name| name.starts_with(&of_topic));
+            if !offsets.keys().any(|name| name.starts_with(&of_topic)) {
+                new.extend(numbers.iter().map(|number| format!("{topic}/{number}")));
+            }
             for number in numbers {
                 let name = format!("{topic}/{number}");
                 if self.known.iter().any(|known| known.name == name) {
@@ -189,14 +163,11 @@ impl<B: Brokers> Partitions<B> {
                 }
                 let (topic, number) = (topic.clone(), *number);
                 let (open, is_asked, pause) = (None, false, None);
-                self.known.push(Known { name, topic, number, open, is_asked, pause, is_of_new_topic });
+                self.known.push(Known { name, topic, number, open, is_asked, pause });
             }
         }
         self.look(if missing.is_empty() { LOOK } else { LOOK_FOR_MISSING });
-        match missing.is_empty() {
-            true => News::Nothing,
-            false => News::Missing { topics: missing },
-        }
+        News::Topics { new, missing }
     }
 
     fn note_failure(&mut self, partition: usize, reason: String) -> News {
