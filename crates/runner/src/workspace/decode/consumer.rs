@@ -73,7 +73,7 @@ impl Decoder<'_> {
         spec.start = self.consumer_start(table).unwrap_or_default();
         spec.gap = self.gap(table).unwrap_or_default();
         spec.required = self.reader.boolean(table, "required").unwrap_or_default();
-        spec.staleness = self.some_time(table, "stale", "without a word, expiry passes the consumer");
+        spec.staleness = self.duration(table, "stale");
         spec.retention = self.some_time(table, "retention", "rows that were decoded go");
         let shards = self.reader.positive(table, "shards").map_or(1, |shards| shards.get());
         let by = self.reader.text(table, "by").map(|by| by.value);

@@ -14,10 +14,12 @@ impl Decoder<'_> {
         let Some(table) = self.reader.table(table, "maintain") else { return };
         self.reader.deny_unknown(table, "[maintain]", &KEYS);
         maintain.every = self.some_time(table, "every", "a round of upkeep follows the last").unwrap_or(maintain.every);
-        let silent = "without a word, expiry passes a consumer";
-        maintain.stale = self.some_time(table, "stale", silent).unwrap_or(maintain.stale);
-        let times: [(&str, &mut Duration); 3] =
-            [("keep", &mut maintain.keep), ("grace", &mut maintain.grace), ("budget", &mut maintain.budget)];
+        let times: [(&str, &mut Duration); 4] = [
+            ("keep", &mut maintain.keep),
+            ("grace", &mut maintain.grace),
+            ("stale", &mut maintain.stale),
+            ("budget", &mut maintain.budget),
+        ];
         for (key, place) in times {
             *place = self.duration(table, key).unwrap_or(*place);
         }

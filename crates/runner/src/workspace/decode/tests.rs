@@ -580,20 +580,18 @@ fn two_consumers_of_one_decoder_in_one_lake_are_refused() {
 
 #[test]
 fn times_that_are_nothing_and_snapshots_before_the_first_are_refused() {
-    let text = "[maintain]\nevery = \"0s\"\nstale = \"0s\"\n[consumer.decode]\nsource = \"ducklake://main/raw\"\n\
-                decoder = \"cloudevents-default\"\nstart = -4\nstale = \"0s\"\nretention = \"0d\"\n\
+    let text = "[maintain]\nevery = \"0s\"\n[consumer.decode]\nsource = \"ducklake://main/raw\"\n\
+                decoder = \"cloudevents-default\"\nstart = -4\nretention = \"0d\"\n\
                 [consumer.again]\nstart = \"-1\"\n";
     check(
         text,
         expect![[r#"
             2:9 P004 "0s": `every` must be longer than nothing, found `0s` (after so long a round of upkeep follows the last)
-            3:9 P004 "0s": `stale` must be longer than nothing, found `0s` (after so long without a word, expiry passes a consumer)
-            7:9 P004 -4: `start` must be `earliest`, `head` or a snapshot, found `-4` (a consumer that has run before is at its cursor; `pintail consume reset` moves it)
-            8:9 P004 "0s": `stale` must be longer than nothing, found `0s` (after so long without a word, expiry passes the consumer)
-            9:13 P004 "0d": `retention` must be longer than nothing, found `0d` (after so long rows that were decoded go)
-            10:11 P560 again: `[consumer.again]` has no `source` (add the table that it reads, such as `source = "ducklake://main/raw_events"`)
-            10:11 P560 again: `[consumer.again]` has no `decoder` (add one of `cloudevents-default`)
-            11:9 P004 "-1": `start` must be `earliest`, `head` or a snapshot, found `-1` (a consumer that has run before is at its cursor; `pintail consume reset` moves it)
+            6:9 P004 -4: `start` must be `earliest`, `head` or a snapshot, found `-4` (a consumer that has run before is at its cursor; `pintail consume reset` moves it)
+            7:13 P004 "0d": `retention` must be longer than nothing, found `0d` (after so long rows that were decoded go)
+            8:11 P560 again: `[consumer.again]` has no `source` (add the table that it reads, such as `source = "ducklake://main/raw_events"`)
+            8:11 P560 again: `[consumer.again]` has no `decoder` (add one of `cloudevents-default`)
+            9:9 P004 "-1": `start` must be `earliest`, `head` or a snapshot, found `-1` (a consumer that has run before is at its cursor; `pintail consume reset` moves it)
         "#]],
     );
 }
