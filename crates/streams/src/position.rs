@@ -148,20 +148,22 @@ pub struct Move<'a> {
     pub token: i64,
 }
 
+/// Returns `condition` in a form that DuckLake does not use to rule out files: for that it reads what its catalog knows of the
+/// columns of every file of the lake, and a position's table has one row.
+fn looking_at_the_row(condition: &str) -> String {
+    format!("CASE WHEN {condition} THEN true ELSE false END")
+}
+
 /// Returns the compare-and-swap of the row; it changes no row when somebody else has moved it.
-///
-/// The conditions stand in a CASE so that DuckLake does not look for files which they rule out: that would read what its catalog
-/// knows of the columns of every file of the lake, for a table with one row.
 pub(crate) fn swap(alias: &str, table: &PositionTable, change: &Move<'_>) -> Statement {
+    let (from, source, token) = (Literal::new(change.from), Literal::new(change.source), change.token);
     let sql = formatdoc! {"
         UPDATE {table}
         SET position = {to}, token = {token}, updated_at = now(), moved = moved OR position <> {to}
-        WHERE CASE WHEN position = {from} AND source = {source} AND token <= {token} THEN true ELSE false END",
+        WHERE {is_there}",
         table = table.relation(alias),
         to = Literal::new(change.to),
-        from = Literal::new(change.from),
-        source = Literal::new(change.source),
-        token = change.token,
+        is_there = looking_at_the_row(&format!("position = {from} AND source = {source} AND token <= {token}")),
     };
     Statement::new("move the position", sql)
 }
@@ -171,11 +173,11 @@ pub(crate) fn set(alias: &str, table: &PositionTable, from: &str, change: &Move<
     let sql = formatdoc! {"
         UPDATE {table}
         SET position = {to}, source = {source}, token = {token}, updated_at = now(), moved = true
-        WHERE position = {from}",
+        WHERE {is_there}",
         table = table.relation(alias),
         to = Literal::new(change.to),
         source = Literal::new(change.source),
-        from = Literal::new(from),
+        is_there = looking_at_the_row(&format!("position = {}", Literal::new(from))),
         token = change.token,
     };
     Statement::new("set the position anew", sql)

@@ -1,5 +1,5 @@
 //! Reading again what the source holds: a backfill, which fills in what is missing, and a replay, which also takes out what
-//! older versions of the decoder wrote of the same events.
+//! older versions of the decoder wrote of the same events, or of others that come to the same rows.
 //!
 //! Invariant: the cursor stays where it is, and every commit updates its row, so that the owner, who may be at work at the
 //! same time, and this conflict instead of both inserting one row. What was read is the table, not its feed: nothing of it

@@ -19,6 +19,7 @@ on_both! {
     a_crash_at_any_point_is_seen_by_the_position
     two_that_begin_one_stream_find_one_row
     a_letter_that_is_written_again_is_there_once
+    a_move_does_not_ask_for_the_statistics_of_files
 }
 
 fn table() -> PositionTable {
@@ -39,6 +40,22 @@ fn begun(lake: &Lake) -> Writer {
     let position = begin_at(&writer, "test", &table(), "0", SOURCE).unwrap();
     assert_eq!((position.at.as_str(), position.token), ("0", 0));
     writer
+}
+
+/// The question for them reads those of every file of the lake, however many there are.
+fn a_move_does_not_ask_for_the_statistics_of_files(on: On) {
+    let lake = Lake::new(on);
+    let writer = begun(&lake);
+    let run = |sql: &str| writer.session().batch("test", sql).unwrap();
+    run("CALL enable_logging('QueryLog')");
+    assert!(matches!(land(&writer, "0", "1", 1), Outcome::Committed { .. }));
+    run("CALL disable_logging()");
+    let logged = |what: &str| {
+        let count = format!("SELECT count(*) FROM duckdb_logs WHERE type = 'QueryLog' AND {what}");
+        rows(&writer, &count)[0].parse::<u64>().unwrap()
+    };
+    assert_eq!(logged("contains(message, 'SET position')"), 1);
+    assert_eq!(logged("contains(message, '_stats AS MATERIALIZED')"), 0);
 }
 
 fn rows_and_position_land_together_and_a_second_owner_finds_it_moved(on: On) {
